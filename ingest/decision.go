@@ -28,7 +28,7 @@ type DecisionShape struct {
 	Unfinished   int64
 	End          End
 	Kind         ActionKind
-	Shadow, Acts bool // Acts: whether the decisions have an action
+	Shadow, Acts bool // Acts: whether the action is a category
 	Signals      []DecisionSignal
 }
 

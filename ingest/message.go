@@ -16,7 +16,7 @@ type Header struct {
 type Message struct {
 	Topic   string
 	Pos     Position // without a Record
-	TS      int64    // Kafka timestamp in Unix nanoseconds, which differs from the times of the events; 0 if there is none
+	TS      int64    // Kafka timestamp in Unix nanoseconds, which may differ from the times of the events; 0 if there is none
 	Key     []byte   // nil if there is none
 	Headers []Header
 	Value   []byte

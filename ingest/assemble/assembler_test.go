@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// change alters an event of a test.
+// change modifies an event of a test.
 type change func(*ingest.Event)
 
 func agentID(id string) change   { return func(e *ingest.Event) { e.AgentID = id } }
@@ -30,7 +30,7 @@ func withSummary(r float64, l int64) change {
 	return func(e *ingest.Event) { e.HasEpisode, e.Return, e.Length = true, r, l }
 }
 
-// stepOf is a step with a reward. A number of -1 stands for none.
+// stepOf returns a step with a reward. A number of -1 means that it has no step number.
 func stepOf(number int64, reward float64, changes ...change) ingest.Event {
 	e := ingest.Event{Policy: "p", Step: number, Reward: reward, HasReward: true, Length: -1}
 	for _, c := range changes {
@@ -39,14 +39,14 @@ func stepOf(number int64, reward float64, changes ...change) ingest.Event {
 	return e
 }
 
-// summaryOf is a record that holds nothing but an episode's summary.
+// summaryOf returns a record with only the summary of an episode.
 func summaryOf(r float64, l int64, changes ...change) ingest.Event {
 	e := stepOf(-1, 0, append([]change{withSummary(r, l)}, changes...)...)
 	e.HasReward = false
 	return e
 }
 
-// bench runs an assembler and keeps its units.
+// bench runs an assembler and collects its units.
 type bench struct {
 	*Assembler
 	reg    *prometheus.Registry
@@ -59,7 +59,7 @@ func newBench(cfg Config) *bench {
 	return &bench{Assembler: New(cfg, NewMetrics(reg)), reg: reg}
 }
 
-// feed folds events in at the next offsets.
+// feed passes events to the assembler at the next offsets.
 func (b *bench) feed(events ...ingest.Event) {
 	for i := range events {
 		e := events[i]
@@ -271,7 +271,7 @@ func TestMemoryOfEndedEpisodesIsBounded(t *testing.T) {
 	}
 }
 
-// TestUnitSumsUp folds one episode with something of everything.
+// TestUnitSumsUp aggregates one episode with values in every field.
 func TestUnitSumsUp(t *testing.T) {
 	b := newBench(Config{})
 	rewards := []float64{1, 1, 1, -2, math.NaN(), math.Inf(1), 4, 4}
@@ -314,7 +314,7 @@ func TestUnitSumsUp(t *testing.T) {
 	}
 }
 
-// numbersOf returns a numeric signal of few values, its deciles by the sorted ones.
+// numbersOf returns a numeric signal with few values. Its deciles are computed from the sorted values.
 func numbersOf(signal string, x ...float64) ingest.NamedMoments {
 	sorted := slices.Sorted(slices.Values(x))
 	return ingest.NamedMoments{Signal: signal, Moments: momentsOf(x...), Q10: quantile(sorted, .1), Q90: quantile(sorted, .9)}
@@ -376,7 +376,7 @@ func TestUnitActions(t *testing.T) {
 	}
 }
 
-// What a step is rewarded with is put down to its action, to otherActions beyond the bound.
+// The reward of a step is added to its action, or to otherActions beyond the limit.
 func TestUnitActionRewards(t *testing.T) {
 	b := newBench(Config{})
 	step := int64(0)
@@ -432,8 +432,8 @@ func TestUnitCountsEventsThatRunBackwards(t *testing.T) {
 	}
 }
 
-// Duplicates are told by the unit that their agent is at, without one by the next unit of the group, as are abandoned
-// episodes.
+// Duplicates are reported by the current unit of their agent or, if it has none, by the next unit of the group. So are
+// abandoned episodes.
 func TestUnitsTellWhatTheirGroupHasLost(t *testing.T) {
 	b := newBench(Config{LengthSample: 20})
 	id, prod := episodeID("e"), env("prod")
@@ -537,8 +537,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// What is in shadow belongs to the same group and changes nothing of the units that are not, whatever its ids, its ends and
-// its lost events are.
+// Shadow events belong to the same group, but do not affect the units of other events, regardless of their IDs, ends
+// and lost events.
 func TestShadowIsKeptApart(t *testing.T) {
 	shadow := func(e *ingest.Event) { e.Labels = []ingest.Label{{Name: "shadow", Value: "true"}} }
 	var serving, all []ingest.Event
@@ -560,7 +560,7 @@ func TestShadowIsKeptApart(t *testing.T) {
 			kept = append(kept, u)
 		}
 	}
-	for _, u := range slices.Concat(alone.units, both.units) { // where they lie differs
+	for _, u := range slices.Concat(alone.units, both.units) { // shows where they differ
 		u.First, u.Last, u.Pos = ingest.Position{}, ingest.Position{}, ingest.Position{}
 	}
 	if len(kept) != 10 || len(both.units) == len(kept) || !reflect.DeepEqual(alone.units, kept) {
@@ -601,7 +601,7 @@ func TestOldestEpisodeIsDropped(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		b.feed(stepOf(0, 1, agentID(id)))
 	}
-	b.feed(stepOf(1, 1, agentID("a"))) // the oldest by its start all the same
+	b.feed(stepOf(1, 1, agentID("a"))) // still the oldest by its start
 	b.feed(summaryOf(1, 1, agentID("d")), stepOf(0, 1, agentID("e"), terminated))
 	if b.Open() != 3 {
 		t.Fatalf("what ends at once has dropped others: %d are open", b.Open())
@@ -616,7 +616,7 @@ func TestOldestEpisodeIsDropped(t *testing.T) {
 	}
 }
 
-// finish ends so many episodes of a length.
+// finish ends the given number of episodes of the given length.
 func (b *bench) finish(episodes, length int, changes ...change) {
 	for range episodes {
 		for i := range length {
@@ -656,14 +656,15 @@ func TestAbandonedEpisodes(t *testing.T) {
 	}
 }
 
-// Every event is told its episode, or that it was ignored, and every episode without a unit is notified of.
+// Fold reports the episode of every event, or that the event was ignored. Dropped is called for every episode without a
+// unit.
 func TestFoldTellsTheEpisode(t *testing.T) {
 	var told []string
 	a := New(Config{MaxOpen: 2, Dropped: func(first ingest.Position) { told = append(told, fmt.Sprint("dropped ", first)) }},
 		NewMetrics(prometheus.NewRegistry()))
 	for i, e := range []ingest.Event{
 		stepOf(0, 1, episodeID("a")), stepOf(0, 1, agentID("x")), stepOf(2, 1, episodeID("a")), stepOf(2, 1, episodeID("a")),
-		stepOf(0, 1, agentID("x"), terminated), // ends one episode, and is another
+		stepOf(0, 1, agentID("x"), terminated), // ends one episode, and is a whole episode itself
 		stepOf(3, 1, episodeID("a"), terminated), summaryOf(3, 3, episodeID("a")),
 		stepOf(0, 1, episodeID("b")), stepOf(0, 1, episodeID("c")), stepOf(0, 1, episodeID("d")),
 	} {
@@ -690,7 +691,7 @@ func TestLongEpisodesAreNotAbandoned(t *testing.T) {
 }
 
 func TestEpisodesSideBySideAreNotAbandoned(t *testing.T) {
-	const side = 300 // environments that one agent plays at a time, many more than ten lengths
+	const side = 300 // environments that one agent plays at the same time, many more than ten lengths
 	b := newBench(Config{LengthSample: 20})
 	for i := range int64(5 * 8) {
 		for n := range side {
@@ -812,7 +813,7 @@ rewardwatch_signals_ignored_total 0
 	}
 }
 
-// fullStep is a step of an open episode with something of everything.
+// fullStep returns a step of an open episode with values in every field.
 func fullStep() ingest.Event {
 	e := stepOf(-1, .25, agentID("agent-17"), episodeID("agent-17/881"), env("prod-eu"), at(1))
 	e.Versions = ingest.Versions{Policy: "2026-11-01.3", Env: "41", Reward: "r7"}
@@ -847,7 +848,7 @@ func TestFoldingAStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// An episode is its key and its unit, whatever its length.
+// The unit of an episode and its key take one allocation each, regardless of its length.
 func TestEpisodeIsTwoAllocations(t *testing.T) {
 	const episodes, steps = 300, 50
 	events := make([]ingest.Event, 0, episodes*steps)

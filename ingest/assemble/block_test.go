@@ -10,7 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// play feeds steps of agents that take life steps each, agents of them at a time in turns, from the i-th step on.
+// play feeds the steps of agents from step from up to step to. Each agent takes life steps, and the given number of
+// agents take turns.
 func (b *bench) play(from, to, agents, life int64) {
 	for i := from; i < to; i++ {
 		turn := i / agents
@@ -52,7 +53,7 @@ func TestSimAgentsThatLiveForLessThanABlockAreShownTogether(t *testing.T) {
 			if !c.mixes {
 				return
 			}
-			if all < 800 { // 50,000 steps but for 10,000 before blocks, and two rounds
+			if all < 800 { // 50,000 steps except for 10,000 before blocks, and two rounds
 				t.Errorf("%d blocks", all)
 			}
 			first := b.units[0]
@@ -68,7 +69,7 @@ func TestSimAgentsThatLiveForLessThanABlockAreShownTogether(t *testing.T) {
 	}
 }
 
-// Among agents that stay, those that vanish leave no block behind.
+// Agents that vanish leave no block behind among agents that stay.
 func TestBlocksOfVanishedAgentsAreGivenUp(t *testing.T) {
 	b := newBench(Config{})
 	for i := range int64(60_000) {
@@ -116,13 +117,13 @@ func TestSimRestartWithinABlockOfManyAgents(t *testing.T) {
 	}
 }
 
-// Slow agents are shown in blocks as soon as some days have shown that no episode ends, but not before they have taken
-// enough steps, nor where episodes have ended less often than that.
+// Slow agents are reported in blocks once some days have shown that no episode ends, but not before they have taken
+// enough steps, and not if episodes have ended less often than that before.
 func TestSlowAgentsAreShownInBlocksEarly(t *testing.T) {
 	const day = int64(24 * time.Hour)
 	for name, c := range map[string]struct {
-		every int64 // nanoseconds between steps, 0 without times
-		ends  int64 // steps of an episode, 0 for one that never ends
+		every int64 // nanoseconds between steps; 0 without times
+		ends  int64 // steps of an episode; 0 for one that never ends
 		want  int64 // steps before the first block begins
 	}{
 		"a step every five minutes": {day / 288, 0, 999},

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// byName divides policies by the letter that their names begin with.
+// byName divides policies by the first letter of their names.
 func byName(letters string) ([]Part, func(string) int) {
 	var parts []Part
 	for _, l := range letters {
@@ -37,8 +37,8 @@ func (d *Divided) feed(t *testing.T, e ingest.Event) (units int) {
 	return units
 }
 
-// Episodes outlive a restart in their part. A new part takes over those of its policies; those of a part that is gone are
-// dropped and counted.
+// Episodes survive a restart in their part. A new part takes over the episodes of its policies. Episodes of a part that
+// no longer exists are dropped and counted.
 func TestEpisodesFollowTheirPart(t *testing.T) {
 	before, _ := dividedBy("a")
 	for _, policy := range []string{"a1", "b1", "c1"} {
@@ -77,8 +77,8 @@ func TestEpisodesFollowTheirPart(t *testing.T) {
 	}
 }
 
-// A rate lets a burst pass, and then what leaks, by the time of units. It outlives a restart, and an end that is not credible
-// does not move it.
+// A rate admits a burst, and then as much as leaks, by the time of units. It survives a restart, and an end that is not
+// credible does not affect it.
 func TestRateOfAPart(t *testing.T) {
 	const second = int64(1e9)
 	open := func() *Divided {
@@ -125,7 +125,7 @@ func TestRateOfAPart(t *testing.T) {
 	}
 }
 
-// A policy beyond the limit of its part finds no room, and the groups of the others keep theirs.
+// If a part reaches its limit of policies, a new policy finds no room, and the groups of the others remain.
 func TestPoliciesOfAPart(t *testing.T) {
 	parts, of := byName("a")
 	count := func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{Name: "x"}) }

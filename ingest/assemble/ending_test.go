@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// visits feeds episodes of two steps, the second of which, if it comes, comes ten visits later and ends them. Each is of an
-// agent of its own, or all are of one.
+// visits feeds episodes of two steps. The second step, if it arrives, arrives ten visits later and ends the episode.
+// With visitors, each episode belongs to a different agent, otherwise all belong to one.
 func (b *bench) visits(from, to int, visitors bool, ends func(i int) bool) {
 	of := func(i int) change {
 		if visitors {
@@ -23,7 +23,8 @@ func (b *bench) visits(from, to int, visitors bool, ends func(i int) bool) {
 	}
 }
 
-// unfinished sums up what the units from a place on tell, and how many of them tell anything.
+// unfinished returns the sum of Unfinished over the units starting at from, and the number of units in which it is
+// known.
 func (b *bench) unfinished(from int) (episodes, units int64) {
 	for _, u := range b.units[from:] {
 		if u.Unfinished >= 0 {
@@ -34,11 +35,11 @@ func (b *bench) unfinished(from int) (episodes, units int64) {
 	return episodes, units
 }
 
-// Episodes that never end is notified of by the units of their group, anyone who they are of, and each once.
+// The units of a group report each episode that never ends exactly once, regardless of its agent.
 func TestUnfinishedEpisodes(t *testing.T) {
 	every := func(n int) func(int) bool { return func(i int) bool { return i%n == 0 } }
 	for _, visitors := range []bool{false, true} {
-		for _, maxOpen := range []int{100_000, 400, 50} { // the two others drop episodes before, and long before, they are found
+		for _, maxOpen := range []int{100_000, 400, 50} { // the two lower limits drop episodes before, and long before, they are found
 			t.Run(fmt.Sprint(visitors, maxOpen), func(t *testing.T) {
 				b := newBench(Config{MaxOpen: maxOpen})
 				b.visits(0, 2000, visitors, every(5))
@@ -60,7 +61,7 @@ func TestUnfinishedEpisodes(t *testing.T) {
 	}
 }
 
-// An episode that goes on after all is not told of, and an agent that pauses keeps its episode.
+// An episode that continues after all is not reported, and an agent that pauses keeps its episode.
 func TestUnfinishedEpisodesThatGoOn(t *testing.T) {
 	b := newBench(Config{})
 	all := func(int) bool { return true }
@@ -77,7 +78,7 @@ func TestUnfinishedEpisodesThatGoOn(t *testing.T) {
 	for i := range 5 {
 		b.feed(stepOf(1, 0, agentID("late"), episodeID(fmt.Sprint("late-", i)), terminated))
 	}
-	// Of six that sleep by then, five ended after all: the next that stay without an end make up for them.
+	// Of six idle episodes, five ended after all. The next ones without an end compensate for them.
 	b.visits(1500, 2500, true, func(i int) bool { return i%100 != 0 })
 	total, _ := b.unfinished(at)
 	if found != 6 || total != found+4 {
@@ -85,7 +86,7 @@ func TestUnfinishedEpisodesThatGoOn(t *testing.T) {
 	}
 }
 
-// A restart changes nothing of what is told.
+// A restart does not change what is reported.
 func TestUnfinishedEpisodesOverARestart(t *testing.T) {
 	ends := func(i int) bool { return i%5 == 0 }
 	whole, halves := newBench(Config{}), newBench(Config{})

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// GroupOf gives the group of the unit that an event ends.
+// GroupOf returns the group of the unit that an event ends.
 func TestGroupOf(t *testing.T) {
 	by := []string{"env", "labels.region", "labels.none"}
 	a := New(Config{GroupBy: func(string) []string { return by }}, NewMetrics(prometheus.NewRegistry()))

@@ -14,7 +14,7 @@ func ofPolicy(name string) change { return func(e *ingest.Event) { e.Policy = na
 
 func inShadowToo(e *ingest.Event) { e.Labels = []ingest.Label{{Name: shadowLabel, Value: shadowValue}} }
 
-// again is the assembler that a snapshot of this one restores.
+// again returns an assembler restored from a snapshot of this one.
 func (b *bench) again(t *testing.T, cfg Config) *bench {
 	t.Helper()
 	var state bytes.Buffer
@@ -29,7 +29,7 @@ func (b *bench) again(t *testing.T, cfg Config) *bench {
 	return next
 }
 
-// lengths counts the units of a policy by their lengths.
+// lengths counts the units of a policy by length.
 func (b *bench) lengths(policy string) map[int64]int {
 	out := map[int64]int{}
 	for _, u := range b.units {
@@ -40,12 +40,12 @@ func (b *bench) lengths(policy string) map[int64]int {
 	return out
 }
 
-// Where every policy has one open episode, the oldest makes room, never the one in hand.
+// If every policy has one open episode, the oldest one makes room, but never the current one.
 func TestTheEpisodeInHandIsNotDropped(t *testing.T) {
 	for _, most := range []int{1, 3, 100} {
 		b := newBench(Config{MaxOpen: most})
 		for i := range 3 * most {
-			name := fmt.Sprintf("p-%04d", 3*most-i) // each is the first by name, with which ties are broken
+			name := fmt.Sprintf("p-%04d", 3*most-i) // each is the first by name, which breaks ties
 			b.feed(stepOf(0, 1, ofPolicy(name)))
 			b.feed(stepOf(1, 1, ofPolicy(name)))
 		}
@@ -55,7 +55,7 @@ func TestTheEpisodeInHandIsNotDropped(t *testing.T) {
 	}
 }
 
-// Where only new policies come, those that are over make room in the end.
+// If only new policies arrive, idle policies eventually make room.
 func TestPoliciesThatFindNoRoomMakeTimePass(t *testing.T) {
 	b := newBench(Config{MaxGroups: 3, MaxOpen: 10})
 	for i := range 3 {
@@ -68,7 +68,7 @@ func TestPoliciesThatFindNoRoomMakeTimePass(t *testing.T) {
 	}
 }
 
-// Another policy that opens episodes without end takes nothing from a healthy one, restarts or not.
+// A policy that opens endless episodes does not affect a healthy one, even across restarts.
 func TestSimAFloodTakesNothingFromItsNeighbours(t *testing.T) {
 	const agents, length, rounds = 20, 10, 30
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func TestSimAFloodTakesNothingFromItsNeighbours(t *testing.T) {
 	}
 }
 
-// Where a policy itself has more episodes open than there is room for, all units are whole episodes, and many are found.
+// If a policy itself has more open episodes than allowed, all units are still complete episodes, and many are found.
 func TestAFragmentIsNoUnit(t *testing.T) {
 	const agents, length, rounds = 100, 10, 20
 	for name, c := range map[string]struct {
@@ -158,7 +158,7 @@ func TestAFragmentIsNoUnit(t *testing.T) {
 	}
 }
 
-// Steps without numbers: an episode that was dropped is known until it ends.
+// For steps without numbers, a dropped episode is remembered until it ends.
 func TestAFragmentWithoutNumbersIsNoUnit(t *testing.T) {
 	b := newBench(Config{MaxOpen: 2})
 	for _, id := range []string{"a", "b", "c"} { // a is dropped
@@ -176,8 +176,8 @@ func TestAFragmentWithoutNumbersIsNoUnit(t *testing.T) {
 	}
 }
 
-// A policy that is shown in blocks is so with more agents than episodes may be open, and what was cut is no episode when one
-// ends after all.
+// A policy remains reported in blocks with more agents than episodes may be open, and the rest of a dropped episode is
+// not an episode if one ends after all.
 func TestBlocksGoOnWhereEpisodesAreDropped(t *testing.T) {
 	b := newBench(Config{MaxOpen: 10})
 	const agents = 12
@@ -198,7 +198,7 @@ func TestBlocksGoOnWhereEpisodesAreDropped(t *testing.T) {
 	}
 }
 
-// Policies whose episodes go on counting are not silenced when they have lost more than can be remembered.
+// Policies whose episodes continue counting are not ignored after they have lost more episodes than can be remembered.
 func TestStepsThatGoOnCountingAreNotTakenForFragments(t *testing.T) {
 	b := newBench(Config{MaxOpen: 5})
 	step := int64(0)
@@ -216,7 +216,7 @@ func TestStepsThatGoOnCountingAreNotTakenForFragments(t *testing.T) {
 	}
 }
 
-// Names that are not watched use nothing up, neither now nor after a restart from a state that held them.
+// Policies that are not watched take up no room, even after a restart from a state that contains them.
 func TestUnwatchedNamesLeaveNothing(t *testing.T) {
 	cfg := Config{MaxGroups: 50}
 	b := newBench(cfg)
@@ -241,7 +241,7 @@ func TestUnwatchedNamesLeaveNothing(t *testing.T) {
 	}
 }
 
-// What nothing has come of for long makes room, with its open episodes; what is in use stays.
+// Groups that have been idle for a long time make room, together with their open episodes. Groups in use remain.
 func TestSimIdleGroupsExpire(t *testing.T) {
 	cfg := Config{MaxGroups: 50}
 	b := newBench(cfg)
@@ -267,7 +267,7 @@ func TestSimIdleGroupsExpire(t *testing.T) {
 	}
 }
 
-// A policy with a group for each of many values of a label makes room for the others.
+// A policy with a group for each of many label values makes room for the others.
 func TestAPolicyOfManyGroupsMakesRoom(t *testing.T) {
 	b := newBench(Config{MaxGroups: 100})
 	b.feed(stepOf(0, 1, ofPolicy("slow"), agentID("a")))

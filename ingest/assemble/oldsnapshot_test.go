@@ -11,7 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// What a build of format 5 has saved is read as it was: the units of later events are those of an assembler that never stopped.
+// Snapshots of format 5 are read correctly: the units of later events are the same as for an assembler that never
+// stopped.
 func TestSnapshotsOfFormat5AreRead(t *testing.T) {
 	for name, play := range map[string]func() (before *bench, goOn func(*bench) []string){
 		"chaos":  playChaos,
@@ -35,16 +36,16 @@ func TestSnapshotsOfFormat5AreRead(t *testing.T) {
 	}
 }
 
-// playChaos is an assembler with all that can happen behind it.
+// playChaos returns an assembler after a random sequence of all kinds of events.
 func playChaos() (before *bench, goOn func(*bench) []string) {
 	events := chaos(rand.New(rand.NewPCG(3, 4)), 600)
 	before = newBench(smallConfig())
 	fold(before.Assembler, events[:400])
 	for ep := before.starts.front; ep != nil; ep = ep.links[byStart].after {
-		ep.Keeper = nil // a build of format 5 kept no single steps
+		ep.Keeper = nil // format 5 did not keep individual steps
 	}
 	for _, p := range before.policies {
-		p.Since = 0 // nor since when no episode had ended
+		p.Since = 0 // nor the time since which no episode has ended
 		if p.InShadow != nil {
 			p.InShadow.Since = 0
 		}
@@ -52,7 +53,7 @@ func playChaos() (before *bench, goOn func(*bench) []string) {
 	return before, func(b *bench) []string { return fold(b.Assembler, events[400:]) }
 }
 
-// playBlocks is an assembler of a policy whose episodes never end, with blocks that are begun.
+// playBlocks returns an assembler with unfinished blocks of a policy whose episodes never end.
 func playBlocks() (before *bench, goOn func(*bench) []string) {
 	play := func(b *bench, from, to int64) {
 		for i := from; i < to; i++ {
@@ -68,7 +69,7 @@ func playBlocks() (before *bench, goOn func(*bench) []string) {
 	}
 }
 
-// filled sets every field of a wire form.
+// filled returns a wire form with all fields set.
 func filled[Wire any]() *Wire {
 	w := new(Wire)
 	ingesttest.Fill(w)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// plainProfile is the definition: the shortest power of two as a segment's length that leaves at most profileSize whole
-// segments, and the means over them. A profile is shortened when a segment more than fits becomes whole.
+// plainProfile is the definition of a profile: the length of a segment is the smallest power of two that leaves at most
+// profileSize complete segments. The profile consists of their means. It is shortened when one more segment becomes
+// complete.
 func plainProfile(x []float64) ([]float32, int64) {
 	steps := 1
 	for len(x)/steps > profileSize {
@@ -30,7 +31,7 @@ func TestProfileIsThePlainOne(t *testing.T) {
 	p.reset()
 	var x []float64
 	for range 5000 {
-		v := float64(r.IntN(2001) - 1000) // whole numbers: their sums are exact in any order
+		v := float64(r.IntN(2001) - 1000) // integers, whose sums are exact in any order
 		x = append(x, v)
 		p.add(v)
 		want, steps := plainProfile(x)

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// acted is a step with an action, and how probable it was. A probability of -2 is not known.
+// acted returns a step with an action and its probabilities. A probability of -2 is unknown.
 func acted(number int64, action string, prob, target, reward float64) ingest.Event {
 	return stepOf(number, reward, func(e *ingest.Event) {
 		e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: action}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// used returns how many slots are occupied.
+// used returns the number of occupied slots.
 func (m *memory) used() (n int) {
 	for _, place := range m.places {
 		if place != 0 {
@@ -15,8 +15,8 @@ func (m *memory) used() (n int) {
 	return n
 }
 
-// TestMemoryFindsWhatAMapWould adds, finds and forgets keys in random order, few of which come again and many of which
-// begin their search in the same slots.
+// TestMemoryFindsWhatAMapWould adds, finds and forgets keys in random order. Few keys are repeated, and the searches
+// for many begin in the same slots.
 func TestMemoryFindsWhatAMapWould(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	m := newMemory()
@@ -24,12 +24,12 @@ func TestMemoryFindsWhatAMapWould(t *testing.T) {
 		key uint64
 		n   int64
 	}
-	var ring []added // the newest ones, oldest first
+	var ring []added // most recent ones, oldest first
 	newest := map[uint64]int64{}
 	for n := range int64(100_000) {
 		key := rng.Uint64N(6000)
 		if rng.IntN(4) == 0 {
-			key = 1 << 60 * rng.Uint64N(16) // whose products have the same few highest bits
+			key = 1 << 60 * rng.Uint64N(16) // products of these have the same few high bits
 		}
 		switch rng.IntN(4) {
 		case 0:

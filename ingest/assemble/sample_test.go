@@ -9,7 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// TestQuantilesOfShortSequencesAreExact holds them against gonum's interpolation between the same order statistics.
+// TestQuantilesOfShortSequencesAreExact compares quantiles with gonum's interpolation between the same order
+// statistics.
 func TestQuantilesOfShortSequencesAreExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := 1; n <= sampleSize; n++ {
@@ -29,7 +30,7 @@ func TestQuantilesOfShortSequencesAreExact(t *testing.T) {
 	}
 }
 
-// TestTailsAreSortedAsAWhole holds the tails against sorting, for the sizes of tails that quantiles needs.
+// TestTailsAreSortedAsAWhole compares sortTails with sorting, for the sizes that quantiles uses.
 func TestTailsAreSortedAsAWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for size := 1; size <= sampleSize; size++ {
@@ -54,7 +55,7 @@ func TestTailsAreSortedAsAWhole(t *testing.T) {
 	}
 }
 
-// type7 is the definition: the p-quantile lies at place (n-1)p of the sorted values.
+// type7 is the definition: the p-quantile is at position (n-1)p of the sorted values.
 func type7(sorted []float64, p float64) float64 {
 	at := float64(len(sorted)-1) * p
 	low, high := sorted[int(math.Floor(at))], sorted[int(math.Ceil(at))]

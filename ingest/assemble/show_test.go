@@ -11,7 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// shownBy feeds events to an assembler that shows the steps of policy p, and restarts it after each event if restarts.
+// shownBy feeds events to an assembler that shows the steps of policy p. If restarts is set, it restarts the assembler
+// after each event.
 func shownBy(t *testing.T, events []ingest.Event, apart, restarts bool) (shown []string) {
 	t.Helper()
 	metrics := NewMetrics(prometheus.NewRegistry())
@@ -50,8 +51,8 @@ func shownBy(t *testing.T, events []ingest.Event, apart, restarts bool) (shown [
 	return shown
 }
 
-// TestStepsAreShownOnce has two agents whose steps come late, twice and after the end of their episode, a whole episode, one
-// that a step ends, and a policy whose steps are not asked for.
+// TestStepsAreShownOnce has two agents with steps that are late, repeated, and after the end of their episode, a whole
+// episode, an episode that a step ends, and a policy without Stepwise.
 func TestStepsAreShownOnce(t *testing.T) {
 	act := func(name string) change {
 		return func(e *ingest.Event) { e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: name} }

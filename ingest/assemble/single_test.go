@@ -55,7 +55,8 @@ func wholeEvent(rng *rand.Rand) ingest.Event {
 	return e
 }
 
-// The unit of a plain event has every bit of the one that a tally of the event returns, in memory of its own, and of others.
+// The unit of a plain event is identical, bit by bit, to the one from a tally of the event, in new and in reused
+// memory.
 func TestSimPlainUnitIsThatOfATally(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	b, tallied, plain, apart := newBench(Config{}), newBench(Config{}), 0, 0
@@ -64,7 +65,7 @@ func TestSimPlainUnitIsThatOfATally(t *testing.T) {
 	fields := reflect.TypeFor[ingest.Event]().NumField()
 	for n := range 20_000 {
 		e := wholeEvent(rng)
-		if n < fields { // with each field of an event, those of later builds too
+		if n < fields { // covers each field of an event, including those added later
 			var full ingest.Event
 			ingesttest.Fill(&full)
 			e = ingest.Event{HasReward: true, Reward: 1, Step: -1, Length: -1, Terminated: true}
@@ -100,8 +101,8 @@ func TestSimPlainUnitIsThatOfATally(t *testing.T) {
 	}
 }
 
-// Plain events leave the same state and the same units as those that are folded step by step. A probability without an
-// action makes an event one of the latter, and says nothing.
+// Plain events lead to the same state and units as events that are processed step by step. An event with a probability
+// but without an action is processed step by step, and the probability is ignored.
 func TestSimPlainEventsLeaveTheSameState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	plain, folded := New(Config{}, NewMetrics(prometheus.NewRegistry())), New(Config{}, NewMetrics(prometheus.NewRegistry()))

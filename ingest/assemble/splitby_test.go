@@ -16,7 +16,7 @@ func step(episode string, n int64, labels ...ingest.Label) ingest.Event {
 	}
 }
 
-// An episode keeps the labels of the record that ends it, which its policy is split by, also after a restart.
+// An episode keeps the labels in SplitBy from the record that ends it, even after a restart.
 func TestUnitsKeepLabels(t *testing.T) {
 	cfg := Config{SplitBy: func(string) []string { return []string{"labels.segment", "env", "labels.none"} }}
 	segment := func(value string) ingest.Label { return ingest.Label{Name: "segment", Value: value} }
@@ -39,7 +39,7 @@ func TestUnitsKeepLabels(t *testing.T) {
 	want := [][]ingest.Label{
 		{{Name: "labels.segment", Value: "new"}, env},
 		{{Name: "labels.segment", Value: "guest"}, env},
-		nil, // it ended before a step of the next one
+		nil, // it ended before a step of the next episode
 		{{Name: "labels.segment", Value: strings.Repeat("é", 32)}, env},
 	}
 	if len(units) != len(want) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// smallConfig reaches every bound within a few hundred events.
+// smallConfig returns limits that are reached within a few hundred events.
 func smallConfig() Config {
 	return Config{
 		MaxOpen: 6, LengthSample: 10,
@@ -21,8 +21,8 @@ func smallConfig() Config {
 	}
 }
 
-// chaos is a random sequence of events that lets everything happen: ids that come back, steps that jump, ends of every
-// kind, values that are no numbers.
+// chaos returns a random sequence of events that covers everything: IDs that return, steps that jump, all kinds of
+// ends, and values that are not finite.
 func chaos(r *rand.Rand, n int) []ingest.Event {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	events := make([]ingest.Event, n)
@@ -84,7 +84,7 @@ func chaoticAction(r *rand.Rand) ingest.Action {
 	}
 }
 
-// fold returns the units of events in words that tell any two of them apart, NaN included.
+// fold returns the units of events as text that differs if the units differ, even in NaN.
 func fold(a *Assembler, events []ingest.Event) []string {
 	var units []string
 	for i := range events {
@@ -172,8 +172,8 @@ func TestRestartWithinABlock(t *testing.T) {
 	}
 }
 
-// Every numeric signal has the deciles of its own values, however long its episode, whatever signals the memory was used
-// for before, and wherever a restart came.
+// Every numeric signal has the deciles of its own values, regardless of the length of its episode, of the signals that
+// used the memory before, and of restarts.
 func TestDecilesOfSignals(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	b := newBench(Config{})
@@ -323,7 +323,7 @@ func TestRestoreRefuses(t *testing.T) {
 	restored(t, Config{}, encoded(one, fine))
 }
 
-// checkBounds holds an assembler to what it promises of itself.
+// checkBounds checks the invariants of an assembler.
 func checkBounds(t *testing.T, a *Assembler) {
 	t.Helper()
 	inLists, agents := 0, map[*agent]int{}

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// telling is a step with two observations and an action, from which its number can be read.
+// telling returns a step with two observations and an action that identify its number.
 func telling(number int64) ingest.Event {
 	e := stepOf(number, float64(number)/2, agentID("a"), episodeID("e"))
 	e.Observation = []ingest.Value{{Name: "x", X: float64(number)}, {Name: "y", X: -float64(number)}}
@@ -17,7 +17,7 @@ func telling(number int64) ingest.Event {
 	return e
 }
 
-// stepsOf returns the unit of an episode of so many steps, each as edit leaves it.
+// stepsOf returns the unit of an episode with n steps, each modified by edit.
 func stepsOf(n int64, edit func(*ingest.Event)) *ingest.Unit {
 	b := newBench(Config{})
 	for i := range n {
@@ -62,9 +62,9 @@ func TestStepsAreKept(t *testing.T) {
 	}
 }
 
-// Of a long episode, runs between beginning and end are kept with the same probability. A run is kept with probability
-// runs/n; of 400 episodes, the first half of the runs has half of the kept ones, with a standard error of 4 %, and less
-// since an episode keeps a fixed number.
+// In a long episode, runs between its beginning and end are kept with equal probability, runs/n. In 400 episodes, the
+// first half of the runs has half of the kept ones, with a standard error of 4 %, or less because each episode keeps a
+// fixed number.
 func TestKeptRunsAreARandomSample(t *testing.T) {
 	const n, episodes = 1017, 400
 	early, all := 0, 0
@@ -87,13 +87,13 @@ func TestKeptRunsAreARandomSample(t *testing.T) {
 	}
 }
 
-// Steps have what all of them observe: not what some lack, such as what is given with the first one alone, nor what only later
-// ones have.
+// Steps keep only the components that all of them have. They omit those that some steps lack, such as ones that only
+// the first step has, and those that only later steps have.
 func TestStepsHaveWhatAllObserve(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit  func(*ingest.Event)
 		names []string
-		row   []float32 // of the step 13
+		row   []float32 // of step 13
 	}{
 		"the first one has more": {func(e *ingest.Event) {
 			if e.Step == 0 {
@@ -123,7 +123,7 @@ func TestStepsHaveWhatAllObserve(t *testing.T) {
 	}
 }
 
-// What does not consist of the same in each step cannot be judged.
+// Steps with different components are not kept.
 func TestStepsThatDifferAreNotKept(t *testing.T) {
 	for name, edit := range map[string]func(*ingest.Event){
 		"no observation":       func(e *ingest.Event) { e.Observation = nil },
@@ -181,7 +181,7 @@ func TestStepsThatDifferAreNotKept(t *testing.T) {
 	}
 }
 
-// A step that is missing, or late, would make another one seem to follow. Steps may be numbered with gaps, or not at all.
+// A missing or late step would make a wrong step seem to follow. Steps may be numbered with gaps, or not at all.
 func TestStepsThatDoNotFollowAreNotKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		numbers []int64
@@ -205,12 +205,12 @@ func TestStepsThatDoNotFollowAreNotKept(t *testing.T) {
 	}
 }
 
-// A block of one agent keeps its steps, none of which is the first one of an episode. Those of a block of all agents do not
-// follow one another: it holds none.
+// A block of one agent keeps its steps, none of which is the first step of an episode. A block of several agents keeps
+// none, because its steps do not follow each other.
 func TestBlocksKeepTheStepsOfOneAgent(t *testing.T) {
 	names := newNames()
 	var own, mixed tally
-	for round := range 2 { // the second in the memory of the first
+	for round := range 2 { // the second one in the memory of the first
 		var u, all *ingest.Unit
 		for i := range int64(BlockSteps) {
 			e := telling(i + int64(round)*BlockSteps)
@@ -231,8 +231,9 @@ func TestBlocksKeepTheStepsOfOneAgent(t *testing.T) {
 	}
 }
 
-// Whole numbers are categories, unless another action of the episode has a fraction: a throttle that is clipped at 1 is 1
-// now and then, before or after others. An action with a name makes them categories.
+// Whole numbers are categories, unless another action of the episode has a fraction. For example, a throttle that is
+// clipped at 1 is sometimes exactly 1, before or after other values. An action with a name makes whole numbers
+// categories.
 func TestStepsOfWholeNumbers(t *testing.T) {
 	whole := func(x float64) ingest.Action {
 		return ingest.Action{Kind: ingest.ActionCategory, Category: strconv.FormatFloat(x, 'f', -1, 64), Scalar: true, Values: []float64{x}}
@@ -242,7 +243,7 @@ func TestStepsOfWholeNumbers(t *testing.T) {
 	}
 	named := ingest.Action{Kind: ingest.ActionCategory, Category: "stop"}
 	for name, c := range map[string]struct {
-		at      map[int64]ingest.Action // of 100 steps; the others are whole
+		at      map[int64]ingest.Action // of 100 steps; the others are whole numbers
 		numbers int
 		void    bool
 	}{

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/avro"
 )
 
-// everything has a field of each type.
+// everything is a schema with a field of each type.
 const everything = `{"type":"record","name":"Step","namespace":"shop","fields":[
 	{"name":"policy","type":"string"},
 	{"name":"reward","type":["null","double"],"default":null},
@@ -49,7 +49,7 @@ const everythingAsJSON = `{"policy":"checkout\n\"ranker\"","reward":NaN,"small":
 	`"at":"2026-11-20T10:00:00.123Z","micros":"2026-11-20T10:00:00.123Z","nanos":"2026-11-20T10:00:00.123Z",` +
 	`"day":"2026-11-20","clock":"10:00:00"}`
 
-// encode writes a record with the library.
+// encode encodes a record with the library.
 func encode(t testing.TB, schema string, value any) []byte {
 	t.Helper()
 	b, err := avro.MustParse(schema).Encode(value)
@@ -93,7 +93,7 @@ func TestAppendJSON(t *testing.T) {
 	}
 }
 
-// What the library does not write itself.
+// Covers encodings that the library does not produce.
 func TestAppendJSONOfBytes(t *testing.T) {
 	const decimal = `{"type":"bytes","logicalType":"decimal","precision":20,"scale":0}`
 	for _, c := range []struct{ name, schema, value, want string }{
@@ -177,7 +177,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzAppendJSON reads random bytes by a schema with every type: it never panics, and what it writes is JSON on one line.
+// FuzzAppendJSON reads random bytes with a schema that has every type. AppendJSON must never panic, and its output must
+// be JSON on one line.
 func FuzzAppendJSON(f *testing.F) {
 	schema := mustParse(f, everything)
 	f.Add(encode(f, everything, valuesOfEverything()))
@@ -201,13 +202,13 @@ func FuzzAppendJSON(f *testing.F) {
 	})
 }
 
-// FuzzParse reads random schemas: a registry may hold anything.
+// FuzzParse parses random schemas, because a registry may contain anything.
 func FuzzParse(f *testing.F) {
 	f.Add(everything)
 	f.Add(`["null",{"type":"map","values":{"type":"fixed","size":-1,"name":"x"}}]`)
 	f.Fuzz(func(_ *testing.T, text string) {
 		if s, err := Parse(text); err == nil {
-			_, _ = s.AppendJSON(nil, []byte("\x02\x00\x04\x06"), 1000) // an error is right, too: it must not panic
+			_, _ = s.AppendJSON(nil, []byte("\x02\x00\x04\x06"), 1000) // errors are fine, but it must not panic
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Magic is how an object container file begins.
+// Magic is the beginning of every object container file.
 const Magic = "Obj\x01"
 
 // The limits of a container.
@@ -23,20 +23,20 @@ const (
 	maxBlock  = 64 << 20 // decompressed
 )
 
-// Container reads an object container file of Avro 1.11, whose header has the schema.
+// Container reads an object container file of Avro 1.11. Its header contains the schema.
 type Container struct {
 	src    *bufio.Reader
 	schema *Schema
 	codec  string
 	sync   [16]byte
-	limit  int // of a record as JSON
+	limit  int // of a record as JSON, in bytes
 
 	block []byte
-	left  int64 // records of the block
+	left  int64 // number of remaining records in the block
 	line  []byte
 }
 
-// OpenContainer reads the header of a container, of whose records each has at most limit bytes as JSON.
+// OpenContainer reads the header of a container. limit is the maximum size of a record as JSON, in bytes.
 func OpenContainer(src io.Reader, limit int) (*Container, error) {
 	c := &Container{src: bufio.NewReader(src), limit: limit}
 	magic := make([]byte, len(Magic))
@@ -57,7 +57,7 @@ func OpenContainer(src io.Reader, limit int) (*Container, error) {
 	return c, err
 }
 
-// inside returns an error of reading something that has begun: the end of the file is a damage there.
+// inside converts io.EOF to io.ErrUnexpectedEOF, for reads after which the file must not end.
 func inside(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -65,7 +65,7 @@ func inside(err error) error {
 	return err
 }
 
-// readMeta reads the entries of the header, which have at most maxHeader bytes together.
+// readMeta reads the entries of the header, which must not exceed maxHeader bytes in total.
 func (c *Container) readMeta() (map[string][]byte, error) {
 	meta := map[string][]byte{}
 	for left := int64(maxHeader); ; {
@@ -89,7 +89,7 @@ func (c *Container) readMeta() (map[string][]byte, error) {
 	}
 }
 
-// blockCount reads the number of entries of a block of a map, whose size in bytes may follow.
+// blockCount reads the number of entries in a block of a map. It skips the size of the block, which may follow.
 func (c *Container) blockCount() (int64, error) {
 	n, err := binary.ReadVarint(c.src)
 	if n < 0 && err == nil {
@@ -102,7 +102,7 @@ func (c *Container) blockCount() (int64, error) {
 	return n, err
 }
 
-// bytes reads bytes with their length before them.
+// bytes reads a length-prefixed value.
 func (c *Container) bytes(limit int64) ([]byte, error) {
 	n, err := binary.ReadVarint(c.src)
 	switch {
@@ -111,14 +111,14 @@ func (c *Container) bytes(limit int64) ([]byte, error) {
 	case n < 0 || n > limit:
 		return nil, fmt.Errorf("%d bytes exceed the limit of %d", n, limit)
 	}
-	var out bytes.Buffer // which grows with what there is, and not with what the length says
+	var out bytes.Buffer // grows with the existing data, regardless of the length
 	if _, err := io.CopyN(&out, c.src, n); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
 	return out.Bytes(), nil
 }
 
-// Read implements io.Reader: it returns the records as JSON, each on a line.
+// Read implements io.Reader. It returns the records as JSON, one per line.
 func (c *Container) Read(b []byte) (int, error) {
 	for len(c.line) == 0 {
 		if err := c.next(); err != nil {
@@ -130,7 +130,7 @@ func (c *Container) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next makes the line of the next record.
+// next converts the next record to a line.
 func (c *Container) next() error {
 	for c.left == 0 {
 		if err := c.readBlock(); err != nil {
@@ -146,7 +146,7 @@ func (c *Container) next() error {
 	return nil
 }
 
-// readBlock reads the next block; io.EOF without one.
+// readBlock reads the next block. It returns io.EOF if there is none.
 func (c *Container) readBlock() error {
 	n, err := binary.ReadVarint(c.src)
 	if errors.Is(err, io.EOF) {
@@ -178,14 +178,14 @@ func (c *Container) readBlock() error {
 	return nil
 }
 
-// decompress returns the content of the block.
+// decompress returns the decompressed block.
 func (c *Container) decompress() ([]byte, error) {
 	switch c.codec {
 	case "null":
 		return c.block, nil
 	case "deflate":
 		return readBounded(flate.NewReader(bytes.NewReader(c.block)))
-	case "snappy": // a checksum of four bytes follows
+	case "snappy": // ends with a four-byte checksum
 		if size, err := snappy.DecodedLen(c.block); err != nil || size > maxBlock || len(c.block) < 4 {
 			return nil, errors.New("not a snappy block, or too large")
 		}

@@ -16,12 +16,12 @@ import (
 
 const stepSchema = `{"type":"record","name":"Step","fields":[{"name":"arm","type":"string"},{"name":"reward","type":["null","double"]}]}`
 
-// codecs are those of the library, whose first one is none.
+// codecs returns the codecs of the library. The first one means no compression.
 func codecs() []ocf.Codec {
 	return []ocf.Codec{nil, ocf.DeflateCodec(flate.DefaultCompression), ocf.SnappyCodec(), ocf.MustZstdCodec(nil, nil)}
 }
 
-// containerOf writes n records in blocks of ten.
+// containerOf returns a container with n records in blocks of ten.
 func containerOf(t testing.TB, n int, codec ocf.Codec) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -68,10 +68,10 @@ func TestContainersAreReadAsLinesOfJSON(t *testing.T) {
 	}
 }
 
-// What is before a damage is read, and the damage is an error.
+// Records before damaged data are read, and the damage is an error.
 func TestDamagedContainersAreErrors(t *testing.T) {
 	good := containerOf(t, 95, nil)
-	block := bytes.Index(good, []byte("a0")) // of the first record
+	block := bytes.Index(good, []byte("a0")) // in the first record
 	for name, c := range map[string]struct {
 		file []byte
 		err  string
@@ -92,7 +92,7 @@ func TestDamagedContainersAreErrors(t *testing.T) {
 	}
 }
 
-// A file that is cut short anywhere but between two blocks must not look complete: its last records would be lost.
+// A truncated file must not look complete unless it ends between two blocks. Otherwise, its last records would be lost.
 func TestContainersThatAreCutShortAreErrors(t *testing.T) {
 	for _, codec := range codecs() {
 		good := containerOf(t, 20, codec)
@@ -106,7 +106,7 @@ func TestContainersThatAreCutShortAreErrors(t *testing.T) {
 	}
 }
 
-// A header cannot fill the memory: it has a bound as a whole, not only each of its entries.
+// A header cannot exhaust memory, because its total size is limited, not only that of each entry.
 func TestHugeHeadersAreErrors(t *testing.T) {
 	entries := func(yield func([]byte) bool) {
 		more := yield(append([]byte(Magic), 0x80, 0x08)) // 512 entries

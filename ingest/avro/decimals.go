@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// tolerant returns a schema without what registries accept and the parser refuses: attributes that are null, whole numbers
-// written as 4.0, and decimals with an invalid precision or scale, which are the bytes or the fixed that they stand for, as
-// the specification demands. It reports whether there were any.
+// tolerant removes parts of a schema that registries accept but the parser refuses: attributes that are null, integers
+// written as 4.0, and decimals with an invalid precision or scale. As the specification requires, such decimals become
+// their underlying bytes or fixed type. It reports whether there were any.
 func tolerant(text string) (string, bool) {
 	var schema any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -20,7 +20,7 @@ func tolerant(text string) (string, bool) {
 	return string(out), err == nil
 }
 
-// tolerate removes what the parser refuses from a schema, and reports whether there was anything.
+// tolerate removes such parts from a schema, and reports whether there were any.
 func tolerate(schema any) (changed bool) {
 	switch s := schema.(type) {
 	case []any:
@@ -64,7 +64,7 @@ func tolerateDecimal(s map[string]any) (changed bool) {
 func validDecimal(s map[string]any) bool {
 	number := func(name string) float64 {
 		n, _ := s[name].(json.Number)
-		value, _ := n.Float64() // 0 if it is none
+		value, _ := n.Float64() // 0 if it is not a number
 		return value
 	}
 	_, scaled := s["scale"].(json.Number)

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// longs writes numbers of variable length.
+// longs encodes variable-length integers.
 func longs(numbers ...int64) (out []byte) {
 	for _, n := range numbers {
 		out = binary.AppendVarint(out, n)
@@ -20,7 +20,7 @@ func longs(numbers ...int64) (out []byte) {
 	return out
 }
 
-// allocated returns the bytes that a function allocates, also those that are free again.
+// allocated returns the number of bytes that do allocates, including freed ones.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -29,8 +29,9 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// What a record says of its own size never decides what is allocated: a few bytes cannot cost much memory or time. Each
-// of these is refused after at most the limit of a record, where a reader that believes the number runs for years.
+// The sizes in a record do not determine how much is allocated: a few bytes cannot take much memory or time. Each of
+// these records is refused after at most the size limit of a record, whereas a reader that trusts the numbers would run
+// for years.
 func TestHostileSizesCostNoMoreThanTheLimit(t *testing.T) {
 	const limit = 1 << 16
 	array := func(of string) string { return `{"type":"array","items":` + of + `}` }
@@ -38,7 +39,7 @@ func TestHostileSizesCostNoMoreThanTheLimit(t *testing.T) {
 	nothing := `{"type":"record","name":"Nothing","fields":[]}`
 	empty := `{"type":"fixed","name":"Empty","size":0}`
 	wide := `{"type":"record","name":"W0","fields":[{"name":"x","type":"null"}]}`
-	for i := 1; i < 30; i++ { // 2^30 values of no bytes
+	for i := 1; i < 30; i++ { // 2^30 values without bytes
 		wide = fmt.Sprintf(`{"type":"record","name":"W%d","fields":[{"name":"a","type":%s},{"name":"b","type":"W%d"}]}`, i, wide, i-1)
 	}
 	for _, c := range []struct {
@@ -81,7 +82,7 @@ func TestHostileSizesCostNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// The same for files, whose header and blocks have sizes, too.
+// The same applies to files, whose header and blocks also have sizes.
 func TestHostileContainersCostNoMoreThanTheirBytes(t *testing.T) {
 	header := func(schema string) []byte {
 		entry := append(longs(1, int64(len("avro.schema"))), "avro.schema"...)

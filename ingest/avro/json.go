@@ -14,18 +14,18 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// writer rewrites one record. Its methods begin at the byte at of src and leave at after what they have read. On failure
-// they call fail and return false.
+// writer rewrites one record. Its methods begin at the byte at of src, and leave at after the value. On failure, they
+// call fail and return false.
 type writer struct {
 	src   []byte
 	at    int
 	dst   []byte
-	limit int // of dst
+	limit int // maximum length of dst
 	depth int
 	err   *ingest.RecordError
 }
 
-// fail records why the record is refused. It returns false, for its callers to return.
+// fail records why the record is refused. It returns false, so that callers can return its result.
 func (w *writer) fail(reason ingest.Reason, msg string) bool {
 	w.err = &ingest.RecordError{Reason: reason, Column: w.at + 1, Size: int64(len(w.src)), Msg: msg}
 	return false
@@ -35,7 +35,7 @@ func (w *writer) bad(msg string) bool {
 	return w.fail(ingest.ReasonBadEncoding, "does not match the Avro schema: "+msg)
 }
 
-// value rewrites a value of a schema.
+// value rewrites a value with the given schema.
 func (w *writer) value(s *node) bool {
 	if len(w.dst) > w.limit {
 		return w.fail(ingest.ReasonTooLarge, "exceeds the limit of "+strconv.Itoa(w.limit)+" bytes as JSON")
@@ -65,7 +65,7 @@ func (w *writer) value(s *node) bool {
 	return w.primitive(s)
 }
 
-// nested rewrites what holds other values.
+// nested rewrites a value that contains other values.
 func (w *writer) nested(s *node, rewrite func(*node) bool) bool {
 	if w.depth == ingest.MaxDepth {
 		return w.fail(ingest.ReasonTooDeep, "exceeds the maximum nesting depth of "+strconv.Itoa(ingest.MaxDepth))
@@ -116,7 +116,7 @@ func (w *writer) object(s *node) bool {
 func (w *writer) blocks(item func() bool) bool {
 	for {
 		n, ok := w.long()
-		if ok && n < 0 { // the size of the block follows
+		if ok && n < 0 { // followed by the size of the block
 			n = -n
 			_, ok = w.long()
 		}
@@ -195,7 +195,7 @@ func (w *writer) boolean() bool {
 	return true
 }
 
-// binary writes bytes or a fixed, or the decimal that they stand for.
+// binary writes a bytes or fixed value, or the decimal that it represents.
 func (w *writer) binary(b []byte, s *node) bool {
 	if s.logical == atype.Decimal {
 		return w.decimal(b, s.scale)
@@ -206,7 +206,7 @@ func (w *writer) binary(b []byte, s *node) bool {
 	return true
 }
 
-// maxDecimal is the longest decimal in bytes. Writing one in base 10 takes time that grows faster than its length.
+// maxDecimal is the maximum size of a decimal in bytes. The time to convert one to base 10 grows faster than its size.
 const maxDecimal = 256
 
 // decimal writes an unscaled number in two's complement, most significant byte first.
@@ -233,7 +233,7 @@ func (w *writer) decimal(b []byte, scale int) bool {
 	return true
 }
 
-// integer writes a whole number, or the date or time that it stands for.
+// integer writes an integer, or the date or time that it represents.
 func (w *writer) integer(i int64, s *node) bool {
 	var at time.Time
 	layout := time.RFC3339Nano
@@ -259,7 +259,7 @@ func (w *writer) integer(i int64, s *node) bool {
 	return true
 }
 
-// timeOfDay returns a time on some day, or the zero time if there is none.
+// timeOfDay returns a time with the given time of day, or the zero time if it is out of range.
 func timeOfDay(i int64, unit time.Duration) time.Time {
 	if i < 0 || i >= int64(24*time.Hour/unit) {
 		return time.Time{}
@@ -267,7 +267,7 @@ func timeOfDay(i int64, unit time.Duration) time.Time {
 	return time.Unix(0, i*int64(unit))
 }
 
-// long reads a number of variable length, which is that of Protobuf's sint64.
+// long reads a variable-length integer. The encoding is the same as that of Protobuf's sint64.
 func (w *writer) long() (i int64, ok bool) {
 	v, n := protowire.ConsumeVarint(w.src[w.at:])
 	if n < 0 {

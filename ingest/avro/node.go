@@ -8,29 +8,29 @@ import (
 	"github.com/twmb/avro/atype"
 )
 
-// node is a type of a schema, with what its values need to be read. Types that contain themselves make it a cycle.
+// node is a compiled type of a schema. Recursive types form cycles.
 type node struct {
-	kind    string // one of atype
-	logical string // "" without one
+	kind    string // a constant of atype
+	logical string // logical type; "" if there is none
 	scale   int    // of a decimal
 	size    int    // of a fixed
 	items   *node  // of an array or a map
 	types   []*node
-	fields  []string // the names of a record, whose types are types. A union has types only.
+	fields  []string // field names of a record, whose types are in types; nil for a union, which only has types
 	symbols []string
 }
 
-// compile returns the node of a schema, in which named types are replaced by their nodes.
+// compile compiles a schema. Names of types are replaced by the nodes of these types.
 func compile(root *avro.SchemaNode) (*node, error) {
 	c := compiler{}
 	c.define(root)
 	return c.node(root, "")
 }
 
-// compiler has the named types of a schema by their full names.
+// compiler contains the named types of a schema by full name.
 type compiler map[string]*node
 
-// within returns the namespace of what is inside a type.
+// within returns the namespace that applies within a type.
 func within(s *avro.SchemaNode, namespace string) string {
 	switch s.Type {
 	case atype.Record, atype.Error, atype.Enum, atype.Fixed:
@@ -57,7 +57,7 @@ func inNamespace(name, namespace string) string {
 	return namespace + "." + name
 }
 
-// children calls do for the types inside a type.
+// children calls do for the types directly within a type.
 func children(s *avro.SchemaNode, do func(*avro.SchemaNode)) {
 	switch s.Type {
 	case atype.Record, atype.Error:
@@ -75,7 +75,7 @@ func children(s *avro.SchemaNode, do func(*avro.SchemaNode)) {
 	}
 }
 
-// define makes an empty node for each named type: a name may come before its definition.
+// define adds an empty node for each named type, because a name may be used before its definition.
 func (c compiler) define(s *avro.SchemaNode) {
 	switch s.Type {
 	case atype.Record, atype.Error, atype.Enum, atype.Fixed:
@@ -84,7 +84,7 @@ func (c compiler) define(s *avro.SchemaNode) {
 	children(s, c.define)
 }
 
-// node returns the node of a type that is in a namespace.
+// node compiles a type. namespace is the one that contains the type.
 func (c compiler) node(s *avro.SchemaNode, namespace string) (*node, error) {
 	n := &node{kind: s.Type, logical: s.LogicalType, scale: s.Scale, size: s.Size, symbols: s.Symbols}
 	switch s.Type {
@@ -111,7 +111,8 @@ func (c compiler) node(s *avro.SchemaNode, namespace string) (*node, error) {
 	return n, err
 }
 
-// named returns the type of a name, which is in the namespace where it is used unless it has one.
+// named returns the type with the given name. Unless the name is qualified, it is looked up in the namespace in which
+// it is used.
 func (c compiler) named(name, namespace string) (*node, error) {
 	if !strings.Contains(name, ".") {
 		if n := c[inNamespace(name, namespace)]; n != nil {

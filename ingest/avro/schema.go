@@ -9,10 +9,10 @@ import (
 	"github.com/twmb/avro"
 )
 
-// Schema is the schema that a record was written with.
+// Schema is the schema with which records were written.
 type Schema struct{ root *node }
 
-// Parse parses a schema in JSON. It may name the types of the schemas before it, which are parsed in their order.
+// Parse parses a schema in JSON. The schema may refer to types of the schemas in before, which are parsed in order.
 func Parse(text string, before ...string) (*Schema, error) {
 	if text == "" {
 		return nil, errors.New("parse the Avro schema: it is empty")
@@ -47,14 +47,15 @@ func parse(types *avro.SchemaCache, text string) (*avro.Schema, error) {
 	return parsed, nil
 }
 
-// maxReason is how many characters of the parser's error are told. It repeats itself for each level of a nested schema.
+// maxReason is the maximum number of characters of a parser error that are reported. The parser repeats its message for
+// each level of a nested schema.
 const maxReason = 300
 
-// AppendJSON appends a record as one JSON object, which adds at most limit bytes. The error has no position.
+// AppendJSON appends a record as one JSON object of at most limit bytes. The error has no position.
 //
-// A value of a union is written without its type. Bytes and fixed are base64, decimals are exact numbers, enums their
-// symbols. Timestamps, also local ones, are RFC 3339 in UTC, dates and times of day are ISO 8601; those beyond the years
-// 0 to 9999, or beyond a day, stay numbers. NaN and infinities are bare words.
+// A value of a union is written without its type. Bytes and fixed are base64, decimals are exact numbers, and enums are
+// their symbols. Timestamps, including local ones, are RFC 3339 in UTC. Dates and times of day are ISO 8601. If they
+// are not within the years 0 to 9999, or within a day, they remain numbers. NaN and infinities are unquoted.
 func (s *Schema) AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.RecordError) {
 	w := writer{src: value, dst: dst, limit: len(dst) + limit}
 	if !w.value(s.root) {

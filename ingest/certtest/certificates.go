@@ -18,14 +18,14 @@ import (
 
 // Authority signs certificates for tests.
 type Authority struct {
-	File   string // its own certificate, in PEM
+	File   string // its own certificate in PEM format
 	Pool   *x509.CertPool
 	signed *x509.Certificate
 	key    *ecdsa.PrivateKey
 	issued int64
 }
 
-// NewAuthority returns an authority with a separate certificate in a directory of the test.
+// NewAuthority returns an authority with a new certificate, which is stored in a temporary directory of the test.
 func NewAuthority(t *testing.T) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem"), Pool: x509.NewCertPool()}
@@ -46,7 +46,7 @@ func NewAuthority(t *testing.T) *Authority {
 	return a
 }
 
-// Issue writes a certificate with a separate serial number for 127.0.0.1, localhost and the given names, and its key.
+// Issue writes a new certificate for 127.0.0.1, localhost and the given names, and its key.
 func (a *Authority) Issue(t *testing.T, certFile, keyFile string, names ...string) {
 	t.Helper()
 	a.issued++

@@ -42,7 +42,7 @@ func wantSegment(t *testing.T, d *Directory, name string, generation uint64, wan
 	}
 }
 
-// hostileNames must each have a file of their own inside the directory.
+// hostileNames returns names that must each have a separate file inside the directory.
 func hostileNames() []string {
 	long := strings.Repeat("a", 300)
 	return []string{
@@ -79,7 +79,7 @@ func TestEveryNameHasAFileOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != len(want)+1 { // and the lock
+	if len(files) != len(want)+1 { // plus the lock
 		t.Errorf("%d files for %d names", len(files), len(want))
 	}
 	folded := map[string]bool{}
@@ -91,7 +91,7 @@ func TestEveryNameHasAFileOfItsOwn(t *testing.T) {
 	}
 }
 
-// A name that is cut in its file name is read from any of its segments that is whole.
+// A name that is truncated in its file names is read from any of its intact segments.
 func TestLongNamesAreFoundBesideDamage(t *testing.T) {
 	d := openDirectory(t, t.TempDir())
 	long := strings.Repeat("x", 300)
@@ -120,7 +120,7 @@ func TestPutReplacesAndSurvivesReopening(t *testing.T) {
 	}
 	d = openDirectory(t, path)
 	wantSegment(t, d, "bank-a", 1, []byte("second"))
-	for range 2 { // the second time there is nothing left to remove
+	for range 2 { // nothing is left to remove the second time
 		if err := d.Remove("bank-a", 1); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestPutReplacesAndSurvivesReopening(t *testing.T) {
 	}
 }
 
-// TestFullDisk writes to a device that is always full, and expects the segment before to hold.
+// TestFullDisk writes to a device that is always full, and expects the previous segment to remain.
 func TestFullDisk(t *testing.T) {
 	path := t.TempDir()
 	d := openDirectory(t, path)
@@ -172,7 +172,7 @@ func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
 	}
 }
 
-// A start asks for the generations of each of thousands of names, so that must not list the directory each time.
+// A start requests the generations of thousands of names, so this must not list the directory each time.
 func TestGenerationsAreKnownWithoutListing(t *testing.T) {
 	path := t.TempDir()
 	d := openDirectory(t, path)
@@ -187,7 +187,7 @@ func TestGenerationsAreKnownWithoutListing(t *testing.T) {
 	}
 	d = openDirectory(t, path)
 	mustPut(t, d, "bank-b", 7, []byte("seven"))
-	if err := os.RemoveAll(path); err != nil { // what would be listed
+	if err := os.RemoveAll(path); err != nil { // removes what would be listed
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]uint64{"bank-a": {2}, "bank-b": {7}, "bank-c": nil} {

@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// fuzzLog makes a log of a script: each byte adds the next record of a real log, or any of them, or a tombstone of any, or
-// damages or takes away one that was added.
+// fuzzLog builds a log from a script. Each byte adds the next record of a real log, any of its records or a tombstone
+// for one, or damages or removes a record that was added.
 func fuzzLog(whole []kafkalog.Record, script []byte) *memoryLog {
 	l, next := newMemoryLog(), 0
 	for _, b := range script {
@@ -42,8 +42,8 @@ func fuzzLog(whole []kafkalog.Record, script []byte) *memoryLog {
 	return l
 }
 
-// Whatever a log holds, who takes it over loads what one save left, or hears why not; and what is given up with that
-// changes nothing for the next owner.
+// Regardless of the content of a log, a new owner loads the result of one save or gets an error. The tombstones that it
+// writes do not change anything for the next owner.
 func FuzzFold(f *testing.F) {
 	whole, states := fuzzHistory(f)
 	all := bytes.Repeat([]byte{0}, len(whole))
@@ -58,7 +58,7 @@ func FuzzFold(f *testing.F) {
 		if len(key) > 0 {
 			l.write([]kafkalog.Record{{Key: key, Value: value}})
 		}
-		keys, twice := map[string]bool{}, false // no owner writes a key twice, and compaction would take away the first
+		keys, twice := map[string]bool{}, false // no owner writes a key twice, and compaction would remove the first record
 		for _, r := range l.records {
 			twice = twice || keys[string(r.Key)]
 			keys[string(r.Key)] = true
@@ -83,7 +83,7 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// fuzzHistory returns the records of twoOwners, and what each of their saves left.
+// fuzzHistory returns the records of twoOwners, and the results of their saves.
 func fuzzHistory(f *testing.F) (whole []kafkalog.Record, states []ingest.Parts) {
 	l, _, _, _ := twoOwners(f)
 	for n := range len(l.records) + 1 {
@@ -94,7 +94,7 @@ func fuzzHistory(f *testing.F) (whole []kafkalog.Record, states []ingest.Parts) 
 			states = append(states, got)
 		}
 	}
-	for _, c := range [][]string{{"y", "zombie"}} { // which counts where the claim behind which it stands is missing
+	for _, c := range [][]string{{"y", "zombie"}} { // it counts if the claim that it follows is missing
 		state := maps.Clone(states[1])
 		maps.Copy(state, parts(c...))
 		states = append(states, state)

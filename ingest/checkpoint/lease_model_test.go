@@ -16,37 +16,36 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// world is a log with several owners of a scope, one after the other, each of which may sleep at every step it takes: so
-// it goes on when it has lost the scope long ago. One of them moves at a time.
+// world is a log with several consecutive owners of a scope. Each owner may be suspended at any step, and therefore
+// continue long after it has lost the scope. One of them moves at a time.
 type world struct {
 	*memoryLog
 	rng     *rand.Rand
-	late    [][]kafkalog.Record // requests of which nothing was heard, that may still be written
-	member  *owner              // who has the partition, by the group
+	late    [][]kafkalog.Record // requests without a response, which may still be written
+	member  *owner              // owner of the partition according to the group
 	owners  []*owner
 	faults  bool
-	states  int // given out
-	confirm int // saves and notes that were confirmed
+	states  int // number of states so far
+	confirm int // confirmed saves and notes
 }
 
-// owner is one that took part, and what it went through: the names of two checkpoints and of two notes have the same
-// kind of history.
+// owner is a participant with its history. The names of two checkpoints and two notes have histories of the same kind.
 type owner struct {
 	*world
 	yield   func(struct{}) bool
 	next    func() (struct{}, bool)
 	stop    func()
 	crashed bool
-	opening bool   // it is taking the scope over
-	epoch   uint64 // 0 until the scope was taken over
+	opening bool   // it is taking over the scope
+	epoch   uint64 // 0 until it has taken over the scope
 	logs    map[string]*lineage
 }
 
-// lineage is what an owner found under a name, and what it tried to put in its place.
+// lineage contains the states that an owner found under a name, and those that it tried to save.
 type lineage struct {
 	found     string
 	tried     []string
-	confirmed int // of those tried, how many there were at the last success
+	confirmed int // number of attempts up to the last success
 }
 
 var errCrashed = errors.New("the owner has crashed")
@@ -58,7 +57,7 @@ func (o *owner) step() error {
 		return errCrashed
 	}
 	if o.faults && o.rng.IntN(60) == 0 {
-		return errLogFull // it passes
+		return errLogFull // a temporary error
 	}
 	return nil
 }
@@ -70,7 +69,7 @@ func (o *owner) Read(ctx context.Context, partition int, from, to int64, visit f
 	return o.memoryLog.Read(ctx, partition, from, to, visit)
 }
 
-// ReadOn takes several answers to come to the end.
+// ReadOn needs several responses to reach the end.
 func (o *owner) ReadOn(ctx context.Context, partition int, from, _ int64, visit func(kafkalog.Record) error) (int64, error) {
 	for {
 		if err := o.step(); err != nil {
@@ -87,8 +86,8 @@ func (o *owner) ReadOn(ctx context.Context, partition int, from, _ int64, visit 
 	}
 }
 
-// AppendFresh tries again, as a client does that hears nothing: a request may be lost, or its answer, or the request comes
-// to be written later.
+// AppendFresh retries like a client without a response: a request or its response may be lost, or the request may be
+// written later.
 func (o *owner) AppendFresh(_ context.Context, _ int, fresh func() []kafkalog.Record) ([]kafkalog.Record, error) {
 	for range 3 {
 		records := fresh()
@@ -115,7 +114,7 @@ func (o *owner) AppendFresh(_ context.Context, _ int, fresh func() []kafkalog.Re
 	return nil, errLogFull
 }
 
-// after is the time between a request and its answer.
+// after is the time between a request and its response.
 func (o *owner) after() error {
 	if err := o.step(); errors.Is(err, errCrashed) {
 		return err
@@ -128,12 +127,12 @@ func (w *world) state() string {
 	return fmt.Sprint(w.states)
 }
 
-// keep says whether compaction leaves a tombstone. A topic keeps them long enough for those that are reading.
+// keep decides whether compaction keeps a tombstone. A topic keeps tombstones long enough for current readers.
 func (w *world) keep() bool {
 	return w.rng.IntN(2) == 0 || slices.ContainsFunc(w.owners, func(o *owner) bool { return o.opening })
 }
 
-// shape returns the parts of a state: all different, some long, some not there in every state.
+// shape returns the parts of a state. All are different, some are long, and some do not exist in every state.
 func shape(state string) ingest.Parts {
 	p := parts("id", state)
 	for _, c := range state {
@@ -142,7 +141,7 @@ func shape(state string) ingest.Parts {
 	return p
 }
 
-// unshape tells which state was loaded, "" for a mixture.
+// unshape returns the state that was loaded, or "" for a mixture.
 func unshape(p ingest.Parts) string {
 	state := string(p["id"])
 	if !maps.EqualFunc(p, shape(state), samePart) {
@@ -151,7 +150,7 @@ func unshape(p ingest.Parts) string {
 	return state
 }
 
-// live is an owner's life, until it crashes, or hears that it has lost the scope.
+// live runs an owner until it crashes or learns that it has lost the scope.
 func (o *owner) live() error {
 	held := newLease(o, "state", 0, scope)
 	held.chunk, held.giveUp = testChunk, 1+o.rng.IntN(1000)
@@ -188,7 +187,7 @@ func (o *owner) live() error {
 		}
 		loaded[name] = p
 	}
-	o.epoch, o.logs, o.opening = held.epoch, logs, false // the opening took no step since the scope was taken over
+	o.epoch, o.logs, o.opening = held.epoch, logs, false // opening took no step since it took over the scope
 	all := map[string]bool{}
 	for {
 		names := slices.Sorted(maps.Keys(logs))
@@ -228,7 +227,7 @@ func (o *owner) live() error {
 	}
 }
 
-// enter begins the life of a new member, who gets the partition.
+// enter starts a new member, which gets the partition.
 func (w *world) enter(t *testing.T) *owner {
 	o := &owner{world: w}
 	o.next, o.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -243,7 +242,7 @@ func (w *world) enter(t *testing.T) *owner {
 	return o
 }
 
-// check holds what every owner found against what the one before it did.
+// check compares the states that each owner found with those of the previous owner.
 func (w *world) check(t *testing.T, schedule uint64) {
 	t.Helper()
 	took := slices.DeleteFunc(slices.Clone(w.owners), func(o *owner) bool { return o.epoch == 0 })
@@ -266,9 +265,9 @@ func (w *world) check(t *testing.T, schedule uint64) {
 	}
 }
 
-// Whatever the order in which owners come, sleep, wake, lose requests and crash, and whenever the topic is compacted: who
-// takes the scope over finds the last save that was confirmed, or a later one that was not, of the owner before; so nothing
-// that an owner wrote after it had lost the scope, and never a mixture.
+// Owners start, are suspended, resume, lose requests and crash in any order, and the topic is compacted at any time. A
+// new owner always finds the last confirmed save of the previous owner, or a later unconfirmed one. It never finds a
+// save from after that owner lost the scope, and never a mixture.
 func TestLeaseModel(t *testing.T) { leaseModel(t, 100) }
 
 func TestSimLeaseModel(t *testing.T) { leaseModel(t, 700) }
@@ -299,7 +298,7 @@ func leaseModel(t *testing.T, schedules uint64) {
 	}
 }
 
-// run moves the world, and ends with owners that nothing disturbs.
+// run moves the world, and ends with undisturbed owners.
 func (w *world) run(t *testing.T) {
 	sleepy := 1 + w.rng.IntN(30)
 	for range 400 + w.rng.IntN(400) {
@@ -320,7 +319,7 @@ func (w *world) run(t *testing.T) {
 		default:
 			o := awake[w.rng.IntN(len(awake))]
 			if o != w.member && w.rng.IntN(sleepy) > 0 {
-				o = w.member // those that have lost the partition sleep for long
+				o = w.member // owners that have lost the partition are suspended for a long time
 			}
 			o.next()
 		}

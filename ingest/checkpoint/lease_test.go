@@ -22,8 +22,8 @@ import (
 type memoryLog struct {
 	records []kafkalog.Record
 	end     int64
-	fail    int // requests that are still taken; negative for all
-	reads   int // records that were read back
+	fail    int // requests that still succeed; negative for all
+	reads   int // number of records that were read back
 }
 
 var errLogFull = errors.New("the topic takes no more")
@@ -69,7 +69,7 @@ func (l *memoryLog) write(records []kafkalog.Record) {
 	}
 }
 
-// compact keeps the last record of every key of those before an offset, and of the tombstones those that keep says.
+// compact keeps the last record of every key before an offset, and those tombstones for which keep returns true.
 func (l *memoryLog) compact(before int64, keep func() bool) {
 	last := map[string]int64{}
 	for _, r := range l.records {
@@ -84,17 +84,17 @@ func (l *memoryLog) compact(before int64, keep func() bool) {
 
 func never() bool { return false }
 
-// copied returns a log that holds the same.
+// copied returns a copy of the log.
 func (l *memoryLog) copied() *memoryLog {
 	return &memoryLog{records: slices.Clone(l.records), end: l.end, fail: -1}
 }
 
 const scope = "agent-telemetry/3"
 
-// testChunk is small, so that small segments have several.
+// testChunk is small, so that small segments have several chunks.
 const testChunk = 64
 
-// open takes the scope over.
+// open takes over the scope.
 func open(t testing.TB, l recordLog) *lease {
 	t.Helper()
 	held, err := tryOpen(l)
@@ -112,7 +112,7 @@ func tryOpen(l recordLog) (*lease, error) {
 
 func randomBytes(n int) []byte {
 	out := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(n >> 16)}).Read(out) // it cannot fail
+	_, _ = rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(n >> 16)}).Read(out) // never fails
 	return out
 }
 
@@ -122,7 +122,7 @@ func (t *lease) noteTexts() map[string]string {
 	return out
 }
 
-// What is read is what was written, by the writer and by anyone who comes after it, before and after compaction.
+// The writer and all later owners read what was written, before and after compaction.
 func TestLeaseGivesBackSegments(t *testing.T) {
 	l := newMemoryLog()
 	writer := open(t, l)
@@ -144,7 +144,7 @@ func TestLeaseGivesBackSegments(t *testing.T) {
 				t.Fatalf("generations %v, %v", got, err)
 			}
 			for g := uint64(2); g <= 3; g++ {
-				for range 2 { // from what the opening holds, and from the topic
+				for range 2 { // from the records kept since opening, and from the topic
 					if got, err := reader.Get(name(i), g); err != nil || !bytes.Equal(got, randomBytes(size+int(g)-1)) {
 						t.Errorf("%q, generation %d: %d bytes, %v", name(i), g, len(got), err)
 					}
@@ -158,7 +158,7 @@ func TestLeaseGivesBackSegments(t *testing.T) {
 			t.Errorf("names %v, %v", got, err)
 		}
 	}
-	mustPut(t, writer, "last", 1, nil) // the tombstones go along
+	mustPut(t, writer, "last", 1, nil) // the tombstones are sent along
 	if l.reads > 0 {
 		t.Errorf("the only writer has read %d records back", l.reads)
 	}
@@ -172,7 +172,7 @@ func TestLeaseGivesBackSegments(t *testing.T) {
 	check(open(t, l))
 }
 
-// A piece of a segment is read without the rest, from the writer and from anyone who comes after it.
+// The writer and all later owners can read a part of a segment without reading the rest.
 func TestLeaseGivesPieces(t *testing.T) {
 	l := newMemoryLog()
 	held := open(t, l)
@@ -217,7 +217,8 @@ func TestLeaseGivesPieces(t *testing.T) {
 	}
 }
 
-// However a write is cut short, the segment before is what there is; what was left behind is given up by the next owner.
+// If a write is interrupted at any point, the previous segment remains. The next owner removes the remains of the
+// write.
 func TestLeaseWriteThatIsCutShort(t *testing.T) {
 	segment := randomBytes(3 * testChunk)
 	for taken := range 3 { // two chunks, and one with the manifest
@@ -235,13 +236,13 @@ func TestLeaseWriteThatIsCutShort(t *testing.T) {
 		}
 		mustPut(t, reader, "bank-a", 2, []byte("next"))
 		l.compact(l.end, never)
-		if got := len(l.records); got != 5 { // a claim, and generations 1 and 2, each a chunk and a manifest
+		if got := len(l.records); got != 5 { // one claim, and generations 1 and 2 with a chunk and a manifest each
 			t.Errorf("after %d requests: %d are left", taken, got)
 		}
 	}
 }
 
-// A writer that tries again gives up what it wrote in vain, once it is known that it was in vain.
+// A writer that retries removes the records of failed attempts once it is known that they failed.
 func TestLeaseGivesUpWhatItWroteInVain(t *testing.T) {
 	l := newMemoryLog()
 	writer := open(t, l)
@@ -258,7 +259,7 @@ func TestLeaseGivesUpWhatItWroteInVain(t *testing.T) {
 	}
 }
 
-// slowLog takes its time over every request.
+// slowLog is slow to respond to every request.
 type slowLog struct {
 	*memoryLog
 	takes time.Duration
@@ -273,7 +274,7 @@ func (l *slowLog) AppendFresh(ctx context.Context, partition int, fresh func() [
 	}
 }
 
-// A checkpoint is written however long that takes, as long as it gets on.
+// A checkpoint is written regardless of how long this takes, as long as there is progress.
 func TestLeaseWritesAsLongAsItGetsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &slowLog{newMemoryLog(), topicWrite - time.Second}
@@ -290,13 +291,13 @@ func TestLeaseWritesAsLongAsItGetsOn(t *testing.T) {
 		l.takes = 0
 		mustPut(t, writer, "bank-a", 3, nil)
 		l.compact(l.end, never)
-		if got := len(l.records); got != 3 { // a claim, and two manifests
+		if got := len(l.records); got != 3 { // one claim and two manifests
 			t.Errorf("%d records are left", got)
 		}
 	})
 }
 
-// Who has lost the scope hears of it with its next write, and that write does not count; nor does it harm.
+// An owner that has lost the scope learns of this with its next write. The write does not count, and does no harm.
 func TestLeaseOfAnOwnerOfOld(t *testing.T) {
 	l := newMemoryLog()
 	old := open(t, l)
@@ -306,7 +307,7 @@ func TestLeaseOfAnOwnerOfOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	present := open(t, l)
-	if err := old.Remove("bank-a", 1); err != nil { // as the store does after its last save
+	if err := old.Remove("bank-a", 1); err != nil { // as in the store after its last save
 		t.Fatal(err)
 	}
 	if err := old.note(t.Context(), "k", nil); !errors.Is(err, ingest.ErrFenced) {
@@ -332,7 +333,8 @@ func TestLeaseOfAnOwnerOfOld(t *testing.T) {
 	}
 }
 
-// Who cannot prove that the scope is its own does not claim it; who slept before its claim is too late.
+// An owner that cannot prove ownership of the scope does not claim it, and one that was suspended before its claim is
+// too late.
 func TestLeaseNeedsAnOwner(t *testing.T) {
 	l := newMemoryLog()
 	first := open(t, l)
@@ -345,7 +347,7 @@ func TestLeaseNeedsAnOwner(t *testing.T) {
 	late := newLease(l, "state", 0, scope)
 	err := late.begin(t.Context(), func() error {
 		if asked++; asked == 1 {
-			first = open(t, l) // the next owner, while the late one sleeps
+			first = open(t, l) // the next owner, while the late one is suspended
 			return nil
 		}
 		return lost
@@ -356,7 +358,7 @@ func TestLeaseNeedsAnOwner(t *testing.T) {
 	mustPut(t, first, "bank-a", 1, nil)
 }
 
-// The scopes of a partition do not see each other.
+// The scopes in a partition are independent.
 func TestLeasesOfSeveralScopes(t *testing.T) {
 	l := newMemoryLog()
 	a := open(t, l)
@@ -395,16 +397,16 @@ func TestJournal(t *testing.T) {
 		if got := j.noteTexts(); !maps.Equal(got, want) {
 			t.Errorf("holds %q", got)
 		}
-		mustPut(t, j, "bank-a", 1, nil) // the tombstones go along
+		mustPut(t, j, "bank-a", 1, nil) // the tombstones are sent along
 		l.compact(l.end, never)
 		j = open(t, l)
 	}
-	if len(l.records) != 2+2+2 { // claims and manifests that go with the next write, and what holds
+	if len(l.records) != 2+2+2 { // claims and manifests that go with the next write, and the current ones
 		t.Errorf("%d records are left", len(l.records))
 	}
 }
 
-// Notes and segments are what they were in the order of their numbers, where two are written at once.
+// Concurrently written notes and segments are ordered by their numbers.
 func TestLeaseWritesAtTheSameTime(t *testing.T) {
 	l := newMemoryLog()
 	j := open(t, l)
@@ -427,8 +429,8 @@ func TestLeaseWritesAtTheSameTime(t *testing.T) {
 	}
 }
 
-// twoOwners returns a log in which a scope has seen two owners, the first of which wrote on after it had lost it, and
-// what the saves of the second one hold, and the notes.
+// twoOwners returns a log of a scope with two owners, the first of which continued to write after it had lost the
+// scope. It also returns the content of the saves of the second owner, and the notes.
 func twoOwners(t testing.TB) (l *memoryLog, before, newest ingest.Parts, notes map[string]string) {
 	l = newMemoryLog()
 	a := open(t, l)
@@ -456,8 +458,8 @@ func twoOwners(t testing.TB) (l *memoryLog, before, newest ingest.Parts, notes m
 	return l, parts("x", x, "y", "four"), parts("x", x, "y", "four", "z", "five"), map[string]string{"k": "second"}
 }
 
-// Whatever byte of whatever record is changed, and whatever record is missing: what is loaded is the last save, or the one
-// before it, or an error.
+// If any byte of any record is changed, or any record is missing, the last save is loaded, the previous one, or an
+// error is returned.
 func TestLeaseDamage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -519,7 +521,7 @@ func TestLeaseDamage(t *testing.T) {
 	}
 }
 
-// Records of other things is notified of, when the scope is taken over and later.
+// Unrelated records are reported when the scope is taken over and later.
 func TestLeaseAmongForeignRecords(t *testing.T) {
 	l := newMemoryLog()
 	stranger := func() { l.write([]kafkalog.Record{{Key: []byte("stranger"), Value: []byte("x")}}) }
@@ -541,7 +543,7 @@ func TestLeaseAmongForeignRecords(t *testing.T) {
 	}
 }
 
-// A segment of a format that this build does not read is told from a damaged one: there is nothing to go back to.
+// A segment in a format that this build cannot read is distinguished from a damaged one, and does not cause a fallback.
 func TestLeaseOfAnotherVersion(t *testing.T) {
 	l := newMemoryLog()
 	s := openStore(open(t, l))
@@ -558,8 +560,8 @@ func TestLeaseOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// An owner that was slow to restore, while the next one has begun to give up what it does not need, hears that it has lost
-// the scope, not that its checkpoints are damaged.
+// An owner that restores slowly, while the next one has begun to remove records, learns that it has lost the scope
+// rather than that its checkpoints are damaged.
 func TestLeaseThatLosesWhatItReads(t *testing.T) {
 	l := newMemoryLog()
 	first := open(t, l)
@@ -577,7 +579,7 @@ func TestLeaseThatLosesWhatItReads(t *testing.T) {
 	}
 }
 
-// A store over a lease is what it is over a directory: a map that outlives outages, compaction and new owners.
+// A store over a lease behaves like one over a directory: a map that survives outages, compaction and new owners.
 func TestStoreOverALease(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 20 {

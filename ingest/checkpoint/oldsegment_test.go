@@ -11,7 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// A directory of segments of format 2 is read as it was, goes on with segments of this format beside them, and falls back to them.
+// A directory with segments of format 2 can be read, continues with segments of the current format, and falls back to
+// the old ones.
 func TestSegmentsOfFormat2AreRead(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/format2")); err != nil {
@@ -36,11 +37,11 @@ func TestSegmentsOfFormat2AreRead(t *testing.T) {
 	}
 }
 
-// A head that a newer build has written is refused by its version, and none is fallen back from for it.
+// A head from a newer build is refused because of its version, without a fallback.
 func TestANewerHeadIsRefusedByItsVersion(t *testing.T) {
 	segment := encode("bank-a", 3, parts("x", "one"), index{})
 	at := bytes.Index(segment, []byte("one")) + len("one")
-	segment[at]++ // the version of the head
+	segment[at]++ // version of the head
 	body := segment[:len(segment)-checksumSize]
 	if _, _, _, err := decode(resealed(body)); !errors.Is(err, errOtherVersion) || !errors.Is(err, saved.ErrNewer) {
 		t.Errorf("got %v", err)

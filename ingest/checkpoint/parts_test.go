@@ -43,7 +43,7 @@ func TestPartsAreLoadedAsTheLastSaveLeftThem(t *testing.T) {
 	}
 }
 
-// Only a copy of the very same part takes the place of one that is damaged.
+// Only a copy of the same part can replace a damaged one.
 func TestADamagedPartIsTakenFromItsCopyOrRefused(t *testing.T) {
 	d := openDirectory(t, t.TempDir())
 	s := openStore(d)
@@ -65,7 +65,7 @@ func TestADamagedPartIsTakenFromItsCopyOrRefused(t *testing.T) {
 		t.Errorf("an older part was taken for it: %q, %v", got, err)
 	}
 	mustSave(t, s, "bank-a", parts("y", "drei", "a", "three"))
-	mustSave(t, s, "bank-a", nil) // 4 has a copy of what is in 3
+	mustSave(t, s, "bank-a", nil) // 4 has a copy of the content of 3
 	spoil(4, "drei")
 	wantParts(t, s, []string{"y"}, "y", "drei")
 	if err := os.Truncate(d.Where("bank-a", 4), 40); err != nil {
@@ -83,7 +83,7 @@ func TestADamagedPartIsTakenFromItsCopyOrRefused(t *testing.T) {
 	wantParts(t, s, []string{"x"}, "x", "one")
 }
 
-// slowReader is a backend that gives no segment before it is let go on.
+// slowReader is a backend that returns segments only when it is allowed to continue.
 type slowReader struct {
 	*ingesttest.Segments
 	asked, answer chan struct{}
@@ -95,8 +95,8 @@ func (s *slowReader) Get(name string, generation uint64) ([]byte, error) {
 	return s.Segments.Get(name, generation)
 }
 
-// Who reads parts while the backend is slow to answer holds up no save, and reads what was saved where what it was reading has
-// been removed since.
+// A reader of parts on a slow backend does not delay saves. If the parts that it reads are removed in the meantime, it
+// reads the saved ones.
 func TestASaveDoesNotWaitForAReader(t *testing.T) {
 	backend := &slowReader{ingesttest.NewSegments(), make(chan struct{}), make(chan struct{})}
 	s := openStore(backend)
@@ -124,7 +124,7 @@ func TestASaveDoesNotWaitForAReader(t *testing.T) {
 		t.Fatal("the saves wait for the reader")
 	}
 	backend.answer <- struct{}{}
-	<-backend.asked // again, as the first segment is gone
+	<-backend.asked // again, because the first segment no longer exists
 	backend.answer <- struct{}{}
 	if got := <-read; got.err != nil || string(got.parts["x"]) != "four" {
 		t.Errorf("it read %q, %v", got.parts["x"], got.err)

@@ -78,8 +78,8 @@ func TestSavesOfWhatChanged(t *testing.T) {
 	}
 }
 
-// What is saved is what a map would hold, whatever is saved, removed, reopened, or cannot be written, in whatever order;
-// and so are the bounds on what is written and held.
+// The store behaves like a map, regardless of the order of saves, removals, reopening and failed writes. Its bounds on
+// written and stored bytes also hold.
 func TestStoreIsAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
@@ -120,7 +120,7 @@ func TestStoreIsAMap(t *testing.T) {
 				s = openStore(b)
 				wantLoad(t, s, "bank-a", want)
 			}
-			// Two generations of no more than three times what is live, each with a newest segment whose index comes on top.
+			// Two generations of at most three times the live bytes, each with a newest segment, plus indexes.
 			if most := 6*(live+3*3000) + 2*(300+12*(43+10)); b.Held("bank-a") > most {
 				t.Fatalf("%d bytes are held for %d live ones, want at most %d", b.Held("bank-a"), live, most)
 			}
@@ -131,7 +131,7 @@ func TestStoreIsAMap(t *testing.T) {
 	}
 }
 
-// flips gives a segment with each of its bits flipped, and cut to each length.
+// flips passes a segment to try with each of its bits flipped, and truncated to each length.
 func flips(segment []byte, try func(damaged []byte, what string)) {
 	for i := range segment {
 		for bit := range 8 {
@@ -146,8 +146,8 @@ func flips(segment []byte, try func(damaged []byte, what string)) {
 	try(append(slices.Clone(segment), 0), "a byte too long")
 }
 
-// Whatever happens to the newest segment, the generation before is used; whatever happens to an older one that both share
-// is an error, or no harm where nothing live is hit.
+// If the newest segment is damaged in any way, the previous generation is used. If an older segment that both share is
+// damaged, there is an error, or no effect if nothing live is damaged.
 func TestEveryDamageFallsBackOrIsRefused(t *testing.T) {
 	b := ingesttest.NewSegments()
 	s := openStore(b)
@@ -176,7 +176,7 @@ func TestEveryDamageFallsBackOrIsRefused(t *testing.T) {
 		if n := testutil.ToFloat64(s.metrics.fallbacks.WithLabelValues("bank")); n != 1 {
 			t.Fatalf("%s: %g fallbacks counted", what, n)
 		}
-		// It is replaced by the next save, and the store is as good as ever.
+		// The next save replaces it, and the store works normally again.
 		mustSave(t, s, "bank-a", parts("y", "zwei"))
 		wantLoad(t, s, "bank-a", parts("x", one, "y", "zwei"))
 	})
@@ -261,7 +261,7 @@ func TestSwappedFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Another version is refused and never fallen back from, or a build of yesterday would go on from the day before.
+// Another version is refused and never causes a fallback. Otherwise, an old build would continue from an old state.
 func TestAnotherFormatVersionIsRefusedByItsNumber(t *testing.T) {
 	b := ingesttest.NewSegments()
 	s := openStore(b)
@@ -284,7 +284,7 @@ func TestAnotherFormatVersionIsRefusedByItsNumber(t *testing.T) {
 	}
 }
 
-// A file as version 1 wrote it is found, and told from damage.
+// A file of version 1 is found, and distinguished from damage.
 func TestVersion1IsRefusedByItsNumber(t *testing.T) {
 	d := openDirectory(t, t.TempDir())
 	old, err := os.ReadFile("testdata/version1.checkpoint")
@@ -314,7 +314,7 @@ func TestVersion1IsRefusedByItsNumber(t *testing.T) {
 	}
 }
 
-// A save of nothing gives both generations their own copy of what was saved last.
+// An empty save gives both generations separate copies of the last save.
 func TestASaveOfNothingMakesTheLastOneSafe(t *testing.T) {
 	b := ingesttest.NewSegments()
 	s := openStore(b)
@@ -331,7 +331,7 @@ func TestASaveOfNothingMakesTheLastOneSafe(t *testing.T) {
 	}
 }
 
-// A part that is found damaged while it is to be written again is asked for again.
+// If a part that must be written again is found to be damaged, it is requested again.
 func TestPartsThatAreFoundDamagedAreAskedFor(t *testing.T) {
 	b := ingesttest.NewSegments()
 	s := openStore(b)
@@ -347,7 +347,7 @@ func TestPartsThatAreFoundDamagedAreAskedFor(t *testing.T) {
 	wantLoad(t, openStore(b), "bank-a", parts("x", "one", "y", big))
 }
 
-// An error that may pass, such as of a network, is no damage to go back from.
+// A temporary error, such as one of a network, is not damage that causes a fallback.
 func TestABackendThatFailsIsNoDamage(t *testing.T) {
 	d := openDirectory(t, t.TempDir())
 	s := openStore(d)
@@ -385,7 +385,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode("", 0, nil, index{}))
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		// With its checksum made right, so that what is behind it is reached.
+		// The checksum is corrected, so that the data before it is parsed.
 		for _, segment := range [][]byte{body, binary.LittleEndian.AppendUint32(slices.Clone(body), checksum(body))} {
 			_, generation, live, err := decode(segment)
 			if err != nil {
@@ -401,7 +401,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// stubborn is a backend that for a while gives no segment.
+// stubborn is a backend that temporarily returns no segments.
 type stubborn struct {
 	*ingesttest.Segments
 	failing error
@@ -414,7 +414,7 @@ func (b *stubborn) Get(name string, generation uint64) ([]byte, error) {
 	return b.Segments.Get(name, generation)
 }
 
-// Where parts could not be read for a moment and were given again, the save before is still there to go back to.
+// If parts could temporarily not be read and were saved again, the previous save remains for a fallback.
 func TestPartsThatCouldNotBeReadForAMoment(t *testing.T) {
 	b := &stubborn{Segments: ingesttest.NewSegments()}
 	s := openStore(b)
@@ -434,7 +434,7 @@ func TestPartsThatCouldNotBeReadForAMoment(t *testing.T) {
 	wantLoad(t, openStore(b), "bank-a", parts("large", strings.Repeat("x", 1000), "small", "1", "other", "1"))
 }
 
-// So is one whose name is too long for a file name.
+// A file whose name is too long for a file name is also found.
 func TestVersion1OfALongNameIsRefusedByItsNumber(t *testing.T) {
 	d := openDirectory(t, t.TempDir())
 	old, err := os.ReadFile("testdata/version1.checkpoint")
@@ -450,12 +450,12 @@ func TestVersion1OfALongNameIsRefusedByItsNumber(t *testing.T) {
 	}
 }
 
-// resealed appends the checksum of what stands before it.
+// resealed appends the checksum of body.
 func resealed(body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(slices.Clone(body), checksum(body))
 }
 
-// encode is a segment in one piece.
+// encode returns a segment in one piece.
 func encode(name string, generation uint64, parts ingest.Parts, live index) []byte {
 	pieces, _, err := encodePieces(name, generation, parts, live)
 	if err != nil {
@@ -464,8 +464,8 @@ func encode(name string, generation uint64, parts ingest.Parts, live index) []by
 	return bytes.Join(pieces, nil)
 }
 
-// What a group saves with each of its units is some two thirds of what it saves with a new baseline. The baseline lies
-// in its segment from then on, and is not written again with each save.
+// A group saves about two thirds as much with each unit as with a new baseline. The baseline then remains in its
+// segment, and is not written again with each save.
 func TestBaselinesAreNotCarried(t *testing.T) {
 	b := ingesttest.NewSegments()
 	s := openStore(b)
@@ -480,7 +480,7 @@ func TestBaselinesAreNotCarried(t *testing.T) {
 	}
 }
 
-// What is lent is what Load returns.
+// Lend passes the same parts that Load returns.
 func TestLending(t *testing.T) {
 	s := openStore(openDirectory(t, t.TempDir()))
 	sure := errors.New("seen")
@@ -516,8 +516,8 @@ func TestLending(t *testing.T) {
 	}
 }
 
-// Memory that was lent is used again. All of it is kept here, so that no new memory can lie in the same place. The pool may
-// drop some, and does so under the race detector.
+// Lent memory is reused. The test keeps all of it, so that no new memory can be at the same address. The pool may drop
+// some memory, and does so under the race detector.
 func TestLendingUsesMemoryAgain(t *testing.T) {
 	s := openStore(openDirectory(t, t.TempDir()))
 	mustSave(t, s, "bank-a", parts("x", strings.Repeat("one", 1000)))

@@ -14,14 +14,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// TestE2ETopicOnApacheKafka runs the tests of the topic on a real broker, and that of what only one does.
+// TestE2ETopicOnApacheKafka runs the tests of the topic on a real broker, including a test that needs one.
 func TestE2ETopicOnApacheKafka(t *testing.T) {
 	brokers := startKafka(t)
 	testTopic(t, brokers)
 	t.Run("IsCompacted", func(t *testing.T) { testTopicIsCompacted(t, brokers) })
 }
 
-// startKafka starts a broker with a directory of its own.
+// startKafka starts a broker in a new directory.
 func startKafka(t testing.TB) (brokers []string) {
 	t.Helper()
 	ports := deploytest.FreePorts(t, 2)
@@ -29,21 +29,22 @@ func startKafka(t testing.TB) (brokers []string) {
 	return []string{"127.0.0.1:" + ports[0]}
 }
 
-// quick settings have the broker compact what is a moment old. Segments of less than 1 MiB it does not make.
+// quick returns settings with which the broker compacts records after a short time. It does not create segments of less
+// than 1 MiB.
 func quick() map[string]string {
 	s := settings()
 	s["segment.bytes"], s["segment.ms"], s["min.cleanable.dirty.ratio"], s["max.compaction.lag.ms"] = "1048576", "1000", "0.01", "1000"
 	return s
 }
 
-// A log that the broker has compacted holds what it held before, for the next owner and for the one that wrote it.
+// A log that the broker has compacted has the same content as before, for the next owner and for the one that wrote it.
 func testTopicIsCompacted(t *testing.T, brokers []string) {
-	c := newCluster(t, brokers, 3) // which is there
+	c := newCluster(t, brokers, 3) // it exists
 	c.make(t, "compacted", 1, quick())
 	l := c.log(t, "compacted")
 	count := func() (n int) {
 		_, err := l.ReadOn(t.Context(), 0, 0, 0, func(r kafkalog.Record) error {
-			if len(r.Value) > 0 { // tombstones stay for a day
+			if len(r.Value) > 0 { // tombstones remain for a day
 				n++
 			}
 			return nil
@@ -91,8 +92,8 @@ func testTopicIsCompacted(t *testing.T, brokers []string) {
 	t.Logf("of %d records %d are left", before, count())
 }
 
-// BenchmarkTopicPut is what a save of one segment costs: alone on its partition of the topic, and where another instance
-// writes as much to it, which has to be read.
+// BenchmarkTopicPut measures saves of one segment: alone on a partition of the topic, and while another instance writes
+// as much to it, which must be read.
 func BenchmarkTopicPut(b *testing.B) {
 	c := newCluster(b, startKafka(b), 1)
 	for _, size := range []int{10_000, 1_000_000} {
@@ -117,7 +118,7 @@ func BenchmarkTopicPut(b *testing.B) {
 	}
 }
 
-// BenchmarkTopicTakeOver takes over a partition of 100 MB, of which 5 MB are live, in 50 checkpoints, and loads these.
+// BenchmarkTopicTakeOver takes over a partition of 100 MB, of which 5 MB are live, in 50 checkpoints, and loads them.
 func BenchmarkTopicTakeOver(b *testing.B) {
 	c := newCluster(b, startKafka(b), 1)
 	s := c.instance(b, "taken").take(b, 0)

@@ -29,7 +29,7 @@ func TestTopic(t *testing.T) {
 	testTopic(t, broker.Addrs())
 }
 
-// cluster is Kafka, with a topic of telemetry.
+// cluster is a Kafka cluster with a telemetry topic.
 type cluster struct{ cfg ingest.KafkaConfig }
 
 func newCluster(t testing.TB, brokers []string, partitions int) *cluster {
@@ -59,7 +59,7 @@ func (c *cluster) log(t testing.TB, topic string) *kafkalog.Log {
 	return l
 }
 
-// instance is an instance of the service.
+// instance returns an instance of the service.
 func (c *cluster) instance(t testing.TB, topic string) *Topic {
 	t.Helper()
 	instance, err := OpenTopic(c.cfg, topic, zerolog.Nop(), prometheus.NewRegistry())
@@ -82,7 +82,7 @@ func (t *Topic) take(tb testing.TB, partition int32) assignment {
 	return s.(assignment)
 }
 
-// testTopic is what has to hold on any broker.
+// testTopic contains the tests that must pass on any broker.
 func testTopic(t *testing.T, brokers []string) {
 	c := newCluster(t, brokers, 3)
 	t.Run("IsMade", func(t *testing.T) { testTopicIsMade(t, c) })
@@ -95,7 +95,7 @@ func testTopic(t *testing.T, brokers []string) {
 
 func testTopicIsMade(t *testing.T, c *cluster) {
 	var all sync.WaitGroup
-	for range 3 { // instances that start together
+	for range 3 { // instances that start at the same time
 		instance := c.instance(t, "made")
 		all.Go(func() {
 			if _, err := instance.Open(t.Context(), c.cfg.Topic, 2, isOwner); err != nil {
@@ -159,7 +159,7 @@ func testTopicChangesHands(t *testing.T, c *cluster) {
 	}
 }
 
-// What others have written to the topic is notified of, and in no one's way.
+// Records of other writers in the topic are reported, and have no effect.
 func testTopicForeign(t *testing.T, c *cluster) {
 	reg := prometheus.NewRegistry()
 	first, err := OpenTopic(c.cfg, "shared", zerolog.Nop(), reg)
@@ -176,7 +176,7 @@ func testTopicForeign(t *testing.T, c *cluster) {
 	for _, key := range [][]byte{nil, []byte("a person's"), damaged} {
 		err := l.Append(t.Context(), 0, kafkalog.Record{Key: key, Value: []byte("v")})
 		if key == nil && err != nil {
-			continue // a real broker takes no record without a key into a compacted topic
+			continue // a real broker does not accept records without a key in a compacted topic
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +194,7 @@ func testTopicForeign(t *testing.T, c *cluster) {
 	}
 }
 
-// A topic that was widened is refused, whichever partition is asked for.
+// A topic whose number of partitions has increased is refused, regardless of the partition.
 func testTopicWidened(t *testing.T, c *cluster) {
 	c.instance(t, "widened").take(t, 2)
 	c.instance(t, "widened").take(t, 1)
@@ -205,7 +205,7 @@ func testTopicWidened(t *testing.T, c *cluster) {
 	if err != nil || answer.Errors["widened"] != nil {
 		t.Fatal(err, answer)
 	}
-	known := func() bool { // a broker of a cluster learns of new partitions from its controller
+	known := func() bool { // brokers of a cluster learn about new partitions from the controller
 		meta, err := client.Metadata(t.Context(), &kafka.MetadataRequest{Topics: []string{"widened"}})
 		return err == nil && len(meta.Topics) == 1 && len(meta.Topics[0].Partitions) == 5
 	}
@@ -246,7 +246,7 @@ func testTopicUnfit(t *testing.T, c *cluster) {
 	}
 }
 
-// Many names are saved at once, while others write to the same partition of the topic.
+// Many names are saved concurrently while others write to the same partition of the topic.
 func testTopicSavesAtTheSameTime(t *testing.T, c *cluster) {
 	instance := c.instance(t, "busy")
 	s := instance.take(t, 0)
@@ -275,7 +275,7 @@ func testTopicSavesAtTheSameTime(t *testing.T, c *cluster) {
 	})
 }
 
-// An outage of a broker is waited out, and a write whose answer was lost is not one that was lost.
+// Saves wait while a broker is unavailable, and a write whose response was lost is not lost.
 func TestTopicOverOutages(t *testing.T) {
 	broker, err := ingesttest.Start(0, "")
 	if err != nil {
@@ -286,7 +286,7 @@ func TestTopicOverOutages(t *testing.T) {
 	s := c.instance(t, "state").take(t, 0)
 	want := ingest.Parts{}
 	for i := range 12 {
-		broker.CutAfter(int64(i) * 1700 % 9000) // of what the broker sends, wherever it is just then
+		broker.CutAfter(int64(i) * 1700 % 9000) // of the bytes that the broker sends, at any position
 		changed := parts(fmt.Sprint("part-", i%4), strings.Repeat(fmt.Sprint(i, " "), 2000))
 		mustSave(t, s.Store, "bank-a", changed)
 		maps.Copy(want, changed)

@@ -1,4 +1,4 @@
-// Package cloudevents rewrites CloudEvents 1.0 as JSON, by the bindings for Kafka.
+// Package cloudevents rewrites CloudEvents 1.0 as JSON, according to the Kafka protocol binding.
 package cloudevents
 
 import (
@@ -18,11 +18,12 @@ import (
 // Converter writes each CloudEvent as one JSON object.
 //
 // A message with the header ce_specversion is in binary mode: attributes are headers that begin with ce_, and the value
-// is the data. Any other is in structured mode: the value is a JSON object with attributes and data, or an array of
-// them, where its content type is that of a batch or nothing says what it is. Data that is JSON becomes the member data, other data is base64 in
-// the member data_base64.
+// is the data. Any other message is in structured mode: the value is a JSON object with attributes and data. It may
+// also be an array of such objects if the content type is that of a batch, or if there is none. Data that is JSON
+// becomes the member data, and other data becomes the member data_base64.
 type Converter struct {
-	// DataOnly writes the data alone, which is telemetry version 1. An event without a ts gets the time of the CloudEvent.
+	// DataOnly writes only the data, which must be telemetry version 1. An event without a ts gets the time of the
+	// CloudEvent.
 	DataOnly bool
 }
 
@@ -64,14 +65,14 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 		switch {
 		case err != nil && len(events) == 1:
 			return dst, err
-		case err != nil: // the other events of the batch are read, and this one is refused for what it lacks
+		case err != nil: // the other events of the batch are still read, and this one is refused because of what is missing
 			dst = append(appendLine(dst, event), '\n')
 		}
 	}
 	return dst, nil
 }
 
-// binary writes an event whose attributes are headers.
+// binary writes an event in binary mode, whose attributes are headers.
 func (c Converter) binary(dst []byte, m *ingest.Message) ([]byte, *ingest.RecordError) {
 	isJSON := isJSON(contentType(header(m, "content-type")))
 	if c.DataOnly {
@@ -100,7 +101,7 @@ func (c Converter) binary(dst []byte, m *ingest.Message) ([]byte, *ingest.Record
 	return append(dst, "}\n"...), nil
 }
 
-// structured writes an event that is a JSON object.
+// structured writes an event in structured mode, which is a JSON object.
 func (c Converter) structured(dst []byte, event json.RawMessage, m *ingest.Message) ([]byte, *ingest.RecordError) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(event, &members); err != nil {
@@ -126,7 +127,7 @@ func (c Converter) structured(dst []byte, event json.RawMessage, m *ingest.Messa
 	return dst, refusal(m, ingest.ReasonEmptyRecord, "the CloudEvent has no data")
 }
 
-// decodeBase64 puts data_base64 that is JSON into data.
+// decodeBase64 moves data_base64 to data if it is JSON.
 func decodeBase64(members map[string]json.RawMessage) error {
 	encoded, ok := members["data_base64"]
 	if !ok || !isJSON(contentType(text(members["datacontenttype"]))) {
@@ -144,7 +145,7 @@ func decodeBase64(members map[string]json.RawMessage) error {
 	return nil
 }
 
-// appendData appends data as a line. A ts in it counts before the time of the CloudEvent, as it comes later.
+// appendData appends data as a line. The time of the CloudEvent comes first, so a ts in the data takes precedence.
 func appendData(dst, data []byte, at string) []byte {
 	rest := bytes.TrimLeft(data, " \t\r\n")
 	when, err := time.Parse(time.RFC3339, at)
@@ -157,7 +158,7 @@ func appendData(dst, data []byte, at string) []byte {
 	return append(appendLine(dst, rest), '\n')
 }
 
-// appendLine appends JSON on one line. Line breaks in JSON are white space, as strings may not hold any.
+// appendLine appends JSON on one line. Line breaks in JSON are always white space, because strings cannot contain them.
 func appendLine(dst, text []byte) []byte {
 	start := len(dst)
 	dst = append(dst, text...)
@@ -169,13 +170,13 @@ func appendLine(dst, text []byte) []byte {
 	return dst
 }
 
-// check returns why text is not JSON.
+// check returns an error if text is not JSON.
 func check(text []byte) error {
 	var unused json.RawMessage
 	return json.Unmarshal(text, &unused)
 }
 
-// text returns a JSON string, or "" for anything else.
+// text decodes a JSON string. It returns "" for anything else.
 func text(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) != nil {
@@ -193,8 +194,8 @@ func sortedNames(members map[string]json.RawMessage) []string {
 	return names
 }
 
-// attributeName returns the name of the attribute that a header holds. The binding for Kafka says ce_, some clients
-// write ce- as in HTTP.
+// attributeName returns the name of the attribute in a header. The Kafka binding specifies the prefix ce_, but some
+// clients use ce- as in HTTP.
 func attributeName(header string) (name string, ok bool) {
 	if len(header) <= 3 || !strings.EqualFold(header[:2], "ce") || header[2] != '_' && header[2] != '-' {
 		return "", false
@@ -202,7 +203,7 @@ func attributeName(header string) (name string, ok bool) {
 	return strings.ToLower(header[3:]), true
 }
 
-// attribute returns the attribute of an event in binary mode.
+// attribute returns an attribute of an event in binary mode.
 func attribute(m *ingest.Message, name string) (value string, ok bool) {
 	for _, h := range m.Headers {
 		if n, is := attributeName(h.Key); is && n == name {
@@ -212,7 +213,7 @@ func attribute(m *ingest.Message, name string) (value string, ok bool) {
 	return "", false
 }
 
-// header returns the header of a name in any case, or "".
+// header returns the value of a header, or "". The case of the name is ignored.
 func header(m *ingest.Message, name string) string {
 	for _, h := range m.Headers {
 		if strings.EqualFold(h.Key, name) {
@@ -231,7 +232,7 @@ func contentType(value string) string {
 	return of
 }
 
-// isJSON reports whether data of a content type is JSON, as data is that has none.
+// isJSON reports whether data with a content type is JSON. Data without a content type is.
 func isJSON(contentType string) bool {
 	return contentType == "" || strings.HasSuffix(contentType, "/json") || strings.HasSuffix(contentType, "+json")
 }

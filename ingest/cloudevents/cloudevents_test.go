@@ -100,8 +100,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// FuzzConvert reads random values with random headers: what is written has one line for each event, and is JSON unless
-// it is data that the decoder is to refuse.
+// FuzzConvert converts random values with random headers. The output must have one line per event, and be JSON unless
+// it is data that the decoder must refuse.
 func FuzzConvert(f *testing.F) {
 	f.Add([]byte(`{"type":"t","data":{"a":1},"time":"2026-11-20T10:00:00Z"}`), "content-type", typeEvent)
 	f.Add([]byte(`[{"data":1},{"data_base64":"MQ=="}]`), "content-type", typeBatch)

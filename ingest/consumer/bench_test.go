@@ -42,7 +42,8 @@ func (c *counting) Idle(context.Context, time.Time) error { return nil }
 func (c *counting) Snapshot(io.Writer) error              { return nil }
 func (c *counting) Restore(io.Reader) error               { return nil }
 
-// BenchmarkConsumer reads one partition of events of 250 bytes, one or many a message, from a broker in this process.
+// BenchmarkConsumer reads one partition with events of 250 bytes, one or many per message, from a broker in this
+// process.
 func BenchmarkConsumer(b *testing.B) {
 	for _, perMessage := range []int{1, 64} {
 		b.Run(fmt.Sprintf("%d a message", perMessage), func(b *testing.B) {

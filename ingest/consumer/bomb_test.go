@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// around returns the records of a batch: two small ones, and between them one of so many zeros.
+// around returns the records of a batch: one with size zeros between two small ones.
 func around(size int) []ingesttest.Piece {
 	return slices.Concat(ingesttest.Whole(0, value(0)), ingesttest.Record(1, ingesttest.Zeros(size)), ingesttest.Whole(2, value(2)))
 }
@@ -36,7 +36,7 @@ func packed(t *testing.T, codec compress.Codec, pieces []ingesttest.Piece) []byt
 	return out
 }
 
-// watchHeap returns by how many bytes the heap has grown at most when it is stopped.
+// watchHeap returns a function that returns the maximum growth of the heap in bytes until it is called.
 func watchHeap() (stop func() uint64) {
 	runtime.GC()
 	var now runtime.MemStats
@@ -62,7 +62,7 @@ func watchHeap() (stop func() uint64) {
 	}
 }
 
-// heldHeap is how much of the heap is in use, without what pools would give back.
+// heldHeap returns the size of the heap in use, after memory in pools has been freed.
 func heldHeap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -71,25 +71,25 @@ func heldHeap() int64 {
 	return int64(now.HeapAlloc)
 }
 
-// allocatedInAll counts what was freed since, too.
+// allocatedInAll returns the total allocated bytes, including freed ones.
 func allocatedInAll() uint64 {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
 	return now.TotalAlloc
 }
 
-// answerBelow makes the brokers answer fetches below an offset with one record batch.
+// answerBelow makes the brokers respond to fetches below an offset with one record batch.
 func answerBelow(b *bench, batch []byte, below int64) {
 	b.broker.Cluster().ControlKey(int16(kmsg.Fetch), compactedFetch(b, batch, below))
 }
 
 const (
 	bombSize  = 256 << 20
-	bombLimit = 96 << 20 // of the heap: a block of snappy or a window of zstd may take 64 MiB
+	bombLimit = 96 << 20 // of the heap; a snappy block or a zstd window may take 64 MiB
 )
 
-// A record that decompresses to more than it may have is a dead letter. The ones around it are read, unless the whole batch
-// can only be decompressed at once.
+// A record that exceeds its limit when decompressed becomes a dead letter. The records around it are read, unless the
+// batch can only be decompressed as a whole.
 func TestSimDecompressionBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -98,7 +98,7 @@ func TestSimDecompressionBombs(t *testing.T) {
 	for name, c := range map[string]struct {
 		codec  compress.Compression
 		packed []byte
-		whole  bool // the batch is refused as a whole
+		whole  bool // whether the whole batch is refused
 	}{
 		"gzip":                   {compress.Gzip, packed(t, compress.Gzip.Codec(), bomb), false},
 		"lz4":                    {compress.Lz4, packed(t, compress.Lz4.Codec(), bomb), false},
@@ -154,7 +154,7 @@ func checkBombLetter(t *testing.T, b *bench, whole bool) {
 	}
 }
 
-// The memory of a wide window, or of a large block of snappy, is given back behind the record batch.
+// The memory for a large window, or for a large block of snappy, is freed after the record batch.
 func TestMemoryToDecompressIsGivenBack(t *testing.T) {
 	const size = 48 << 20
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func TestMemoryToDecompressIsGivenBack(t *testing.T) {
 	}
 }
 
-// A window that becomes wide only behind the first frame is refused with the records that it holds.
+// A window that only becomes large after the first frame is refused, with the records in it.
 func TestAFrameThatIsWiderThanTheFirst(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 4)
@@ -207,7 +207,7 @@ func TestAFrameThatIsWiderThanTheFirst(t *testing.T) {
 	}
 }
 
-// A record that would take too long to pass over takes those behind it along.
+// If a record would take too long to skip, the records after it are refused with it.
 func TestTheRestOfARecordBatchIsRefused(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 4)
@@ -268,7 +268,7 @@ func TestALargeBatchOfSmallRecords(t *testing.T) {
 	}
 }
 
-// A bomb does not end the reading of a recording either.
+// A bomb does not stop the reading of a recording either.
 func TestReadTopicOverABomb(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 4)

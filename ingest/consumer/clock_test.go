@@ -10,9 +10,9 @@ func TestClockWatch(t *testing.T) {
 	at := time.Duration(0)
 	for i, c := range []struct{ slip, want time.Duration }{
 		{0, 0},
-		{500 * time.Millisecond, 0}, // as a daemon slews it
+		{500 * time.Millisecond, 0}, // as adjusted by a daemon
 		{time.Hour, time.Hour},
-		{0, 0}, // it stays where it was set to
+		{0, 0}, // it remains where it was set
 		{-time.Hour, -time.Hour},
 		{-1500 * time.Millisecond, 0},
 	} {

@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// A topic that is compacted is refused, and nothing is read of it.
+// A compacted topic is refused, and nothing is read from it.
 func TestACompactedTopicIsRefused(t *testing.T) {
 	for _, policy := range []string{"compact", "compact,delete"} {
 		b := newBench(t, 1)
@@ -39,7 +39,7 @@ func TestACompactedTopicIsRefused(t *testing.T) {
 	}
 }
 
-// Where the brokers do not let the consumer ask, it reads.
+// If the brokers do not allow the check, the consumer reads anyway.
 func TestCompactionThatCannotBeAskedFor(t *testing.T) {
 	b := newBench(t, 1)
 	b.broker.Fail(kmsg.DescribeConfigs, kerr.TopicAuthorizationFailed, 1000)
@@ -49,7 +49,7 @@ func TestCompactionThatCannotBeAskedFor(t *testing.T) {
 	m.stop()
 }
 
-// A topic that becomes compacted while it is read is read on, and said to be.
+// If a topic becomes compacted while it is being read, reading continues, and an error is logged.
 func TestATopicThatBecomesCompacted(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 3)
@@ -79,7 +79,7 @@ func TestATopicThatBecomesCompacted(t *testing.T) {
 	}
 }
 
-// lines are what was logged.
+// lines contains the log output.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -20,7 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// patience bounds every wait of these tests. Only what never comes takes as long.
+// patience is the timeout of every wait in these tests. Only events that never happen take this long.
 const patience = 2 * time.Minute
 
 func waitContext(t testing.TB) context.Context {
@@ -29,21 +29,21 @@ func waitContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// bench is a cluster and what the consumers on it share.
+// bench is a cluster with the state that its consumers share.
 type bench struct {
 	t       testing.TB
 	broker  *ingesttest.Broker
 	cfg     ingest.KafkaConfig
 	store   *ingesttest.Store
-	stores  ingest.Stores // of the consumers that join: the store, unless a test says otherwise
+	stores  ingest.Stores // of joining consumers; the store unless a test sets it
 	letters *ingesttest.Letters
 	format  ingest.Format
-	topics  []ingest.Topic // of the consumers that join, if there are several
+	topics  []ingest.Topic // of joining consumers, if there are several
 	joined  bool
 	merged  bool
 
 	producing sync.Mutex
-	produced  map[int32]int // messages of each partition
+	produced  map[int32]int // number of messages in each partition
 }
 
 func newBench(t testing.TB, partitions int32, options ...kfake.Opt) *bench {
@@ -66,7 +66,7 @@ func benchOn(t testing.TB, broker *ingesttest.Broker) *bench {
 	}
 }
 
-// value is the telemetry that stands at an offset.
+// value returns the telemetry at an offset.
 func value(offset int) []byte {
 	return fmt.Appendf(nil, `{"policy":"p","ts":%d,"reward":%d}`, 1_700_000_000+offset, offset)
 }
@@ -98,7 +98,7 @@ func (b *bench) produceValues(partition int32, values ...[]byte) {
 	b.produced[partition] += len(values)
 }
 
-// produceOn writes messages one by one until it is stopped.
+// produceOn writes messages one by one until stop is called.
 func (b *bench) produceOn(partition int32) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -123,7 +123,7 @@ func (b *bench) produceOn(partition int32) (stop func()) {
 	}
 }
 
-// member is a consumer that runs.
+// member is a running consumer.
 type member struct {
 	*ingesttest.Recorder
 	b        *bench
@@ -139,7 +139,7 @@ func (b *bench) join(adjust ...func(*consumer.Consumer)) *member {
 	return b.joinAs(ingesttest.NewRecorder(), b.letters, prometheus.NewPedanticRegistry(), adjust...)
 }
 
-// joinAs starts a consumer of what a Recorder takes.
+// joinAs starts a consumer with the given Recorder.
 func (b *bench) joinAs(r *ingesttest.Recorder, letters deadletter.Keeper, reg *prometheus.Registry, adjust ...func(*consumer.Consumer)) *member {
 	b.t.Helper()
 	m := &member{Recorder: r, b: b, registry: reg, ended: make(chan error, 1)}
@@ -175,7 +175,7 @@ func (m *member) end() error {
 	}
 }
 
-// stop ends the consumer in order.
+// stop stops the consumer in order.
 func (m *member) stop() {
 	m.b.t.Helper()
 	m.cancel()
@@ -188,7 +188,7 @@ func (m *member) stop() {
 	checkCalls(m.b.t, m.Calls())
 }
 
-// kill ends the consumer without a last checkpoint.
+// kill stops the consumer without a last checkpoint.
 func (m *member) kill() {
 	m.b.t.Helper()
 	m.b.store.Fill()
@@ -196,7 +196,7 @@ func (m *member) kill() {
 	m.b.store.Free()
 }
 
-// await waits until a condition on what was processed holds.
+// await waits until a condition on the processed events holds.
 func (m *member) await(what string, condition func() bool) {
 	m.b.t.Helper()
 	if err := m.Await(waitContext(m.b.t), condition); err != nil {
@@ -204,8 +204,8 @@ func (m *member) await(what string, condition func() bool) {
 	}
 }
 
-// awaitAll waits until the state of a partition holds everything that was produced, and checks that it holds it once
-// and in order.
+// awaitAll waits until the state of a partition contains everything that was produced, and checks that it contains each
+// message once and in order.
 func (m *member) awaitAll(partitions ...int32) {
 	m.b.t.Helper()
 	for _, p := range partitions {
@@ -215,7 +215,7 @@ func (m *member) awaitAll(partitions ...int32) {
 	}
 }
 
-// check says whether the state of a partition holds the messages from first to end, each once and in order.
+// check checks that the state of a partition contains the messages from first to end, each once and in order.
 func (m *member) check(partition int32, first, end int) {
 	m.b.t.Helper()
 	events := m.Events(partition)
@@ -230,7 +230,7 @@ func (m *member) check(partition int32, first, end int) {
 	}
 }
 
-// awaitSaved waits until the checkpoint of a partition holds everything before an offset.
+// awaitSaved waits until the checkpoint of a partition includes everything before an offset.
 func (b *bench) awaitSaved(partition int32, next int64) {
 	b.t.Helper()
 	if err := b.store.Await(waitContext(b.t), func() bool { return b.saved(partition) >= next }); err != nil {
@@ -374,7 +374,7 @@ func TestAFullDiskDelaysCheckpointsAndCommits(t *testing.T) {
 	}
 }
 
-// What is read of a partition that has no checkpoint would be counted again after a crash.
+// Records of a partition that are read before its first checkpoint would be counted again after a crash.
 func TestNothingIsReadBeforeTheFirstCheckpoint(t *testing.T) {
 	b := newBench(t, 1)
 	b.store.Fill()
@@ -391,7 +391,7 @@ func TestNothingIsReadBeforeTheFirstCheckpoint(t *testing.T) {
 		t.Errorf("committed %d without a checkpoint", got)
 	}
 	began := time.Now()
-	m.stop() // which does not wait for the store either
+	m.stop() // it does not wait for the store either
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
@@ -434,8 +434,8 @@ func TestMembersShareThePartitionsAndHandThemOver(t *testing.T) {
 	second.stop()
 }
 
-// All partitions wait inside Process, as for room on a full disk, and none lets go by itself: a rebalance must end that, and
-// so must a stop.
+// All partitions wait inside Process, for example for room on a full disk, and none continues by itself. A rebalance
+// must end this, and so must a stop.
 func TestAHandlerThatWaitsLearnsThatTheGenerationEnds(t *testing.T) {
 	b := newBench(t, 2)
 	m := b.join()
@@ -459,8 +459,8 @@ func TestAHandlerThatWaitsLearnsThatTheGenerationEnds(t *testing.T) {
 	second.stop()
 }
 
-// checkCalls says whether a Handler was called as its comments say: a generation begins, its partitions are assigned, it
-// is said to end, and each of them is revoked.
+// checkCalls checks that a Handler was called as documented: a generation begins, its partitions are assigned, its end
+// is announced, and each partition is revoked.
 func checkCalls(t testing.TB, calls []string) {
 	t.Helper()
 	stage, assigned := "ending", map[string]bool{}

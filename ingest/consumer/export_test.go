@@ -7,7 +7,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Hurry shortens all waits but the watchdog's, for tests. It is called before Run.
+// Hurry shortens all delays except that of the watchdog, for tests. Call it before Run.
 func (c *Consumer) Hurry() {
 	c.timing = timing{
 		heartbeat: 30 * time.Millisecond, session: 5 * time.Second, rebalance: 5 * time.Second,
@@ -18,22 +18,22 @@ func (c *Consumer) Hurry() {
 	c.source.(*brokers).network.Transport.MetadataTTL = 20 * time.Millisecond
 }
 
-// SetMaxWait sets for how long a broker holds back an empty answer.
+// SetMaxWait sets how long a broker may delay an empty response.
 func (c *Consumer) SetMaxWait(d time.Duration) { c.timing.maxWait = d }
 
-// SetStall sets after how long the watchdog acts.
+// SetStall sets the time after which the watchdog acts.
 func (c *Consumer) SetStall(d time.Duration) { c.timing.stall = d }
 
-// PartitionState encodes a checkpoint. The last message read stood at last and held value.
+// PartitionState encodes a checkpoint. The last message read has the offset last and the given value.
 func PartitionState(topic string, partition int32, next, last int64, value, snapshot []byte) ingest.Parts {
 	at := position{topic: topic, partition: partition, next: next, mark: mark{offset: last, sum: ingest.Checksum(value)}}
 	return ingest.Parts{statePart: append(at.append(nil), snapshot...)}
 }
 
-// StatePart is the name of a partition's part.
+// StatePart is the name of the part of a partition.
 const StatePart = statePart
 
-// PartitionNext returns the next offset of a checkpoint.
+// PartitionNext returns the next offset in a checkpoint.
 func PartitionNext(checkpoint ingest.Parts) (int64, error) {
 	at, _, err := cutPositions(checkpoint[statePart])
 	if err != nil {
@@ -42,12 +42,13 @@ func PartitionNext(checkpoint ingest.Parts) (int64, error) {
 	return at[0].next, nil
 }
 
-// Assigned returns the members that a group of many gives the partitions of topics to, by topic and partition.
+// Assigned returns the members to which a group with the given number of members assigns the partitions of topics, by
+// topic and partition.
 func Assigned(topics []int, members int) []map[int]string {
 	return assignedBy(together{}, topics, members)
 }
 
-// Ranges returns what RangeGroupBalancer does for one topic.
+// Ranges returns the result of RangeGroupBalancer for one topic.
 func Ranges(partitions, members int) map[int]string {
 	return assignedBy(kafka.RangeGroupBalancer{}, []int{partitions}, members)[0]
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// hits waits until a fault has been met so many times.
+// hits waits until a fault has occurred n times.
 func hits(t *testing.T, h *kfake.FaultHandle, n int) {
 	t.Helper()
 	if err := h.Wait(waitContext(t), n); err != nil {
@@ -85,7 +85,7 @@ func TestFaultsLoseNothingAndRepeatNothing(t *testing.T) {
 			b.produce(0, 100)
 			m := b.join()
 			m.awaitAll(0)
-			stop := b.produceOn(0) // some faults show only while there is something to commit
+			stop := b.produceOn(0) // some faults only occur while there is something to commit
 			inject(t, b)
 			stop()
 			b.produce(0, 100)
@@ -112,7 +112,7 @@ func TestBrokersRestarted(t *testing.T) {
 	}
 }
 
-// recordBatches returns what the broker would answer to a fetch from offset 0.
+// recordBatches returns the broker's response to a fetch from offset 0.
 func recordBatches(t *testing.T, b *bench) []byte {
 	t.Helper()
 	req := kmsg.NewPtrFetchRequest()
@@ -135,8 +135,8 @@ func recordBatches(t *testing.T, b *bench) []byte {
 	return batches
 }
 
-// answerFetches makes the cluster answer fetches with what f makes of the offset asked for, the next ones or until the
-// answering is stopped. answered is closed at the last one of a given number.
+// answerFetches makes the cluster respond to fetches with the result of f for the requested offset, either a number of
+// times or until it is stopped. answered is closed at the last of a given number of responses.
 func answerFetches(b *bench, times int, f func(offset int64) (batches []byte, end int64)) (answered <-chan struct{}, stop func()) {
 	done := make(chan struct{})
 	var stopped atomic.Bool
@@ -188,7 +188,7 @@ func TestDamagedAnswers(t *testing.T) {
 	}
 }
 
-// What compaction has removed at the end of a compressed record batch is passed over.
+// Records that compaction has removed at the end of a compressed record batch are skipped.
 func TestCompactedRecords(t *testing.T) {
 	for name, codec := range map[string]kgo.CompressionCodec{"plain": kgo.NoCompression(), "snappy": kgo.SnappyCompression()} {
 		t.Run(name, func(t *testing.T) {
@@ -207,12 +207,12 @@ func TestCompactedRecords(t *testing.T) {
 	}
 }
 
-// Compaction is counted wherever it has removed records: inside record batches, between them, and before the first.
+// Compacted records are counted wherever they were: inside record batches, between them, and before the first one.
 func TestCompactedRecordsAreCounted(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 20)
 	pieces := slices.Concat(ingesttest.Whole(1, value(3)), ingesttest.Whole(4, value(6)), ingesttest.Whole(5, value(7)))
-	batch := ingesttest.Batch(compress.Gzip, 3, packed(t, compress.Gzip.Codec(), pieces)) // offsets 2 to 11, of which 3, 6 and 7 are left
+	batch := ingesttest.Batch(compress.Gzip, 3, packed(t, compress.Gzip.Codec(), pieces)) // offsets 2 to 11, of which 3, 6 and 7 remain
 	binary.BigEndian.PutUint64(batch, 2)
 	binary.BigEndian.PutUint32(batch[23:], 9)
 	empty := ingesttest.Batch(0, 0, nil) // offsets 12 to 15
@@ -228,7 +228,7 @@ func TestCompactedRecordsAreCounted(t *testing.T) {
 	}
 }
 
-// compactTail writes 23 records, of which those at the offsets 20 and 21 are compacted away.
+// compactTail writes 23 records. The ones at offsets 20 and 21 are then missing, as after compaction.
 func compactTail(t *testing.T, b *bench, codec kgo.CompressionCodec) {
 	t.Helper()
 	var values [][]byte
@@ -245,7 +245,7 @@ func compactTail(t *testing.T, b *bench, codec kgo.CompressionCodec) {
 	b.broker.Cluster().ControlKey(int16(kmsg.Fetch), compactedFetch(b, compacted, 22))
 }
 
-// compactedFetch answers all fetches below an offset with the same record batch.
+// compactedFetch responds to all fetches below an offset with the same record batch.
 func compactedFetch(b *bench, batch []byte, below int64) func(kmsg.Request) (kmsg.Response, error, bool) {
 	return func(r kmsg.Request) (kmsg.Response, error, bool) {
 		b.broker.Cluster().KeepControl()
@@ -268,7 +268,7 @@ func fetchAnswer(req *kmsg.FetchRequest, batches []byte, end int64) kmsg.Respons
 	return res
 }
 
-// A flipped byte of a record is not noticed before it is decoded, as kafka-go does not look at checksums.
+// A flipped byte in a record is only noticed when it is decoded, because kafka-go does not verify checksums.
 func TestAFlippedByteIsRefusedByTheDecoder(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 3)
@@ -284,7 +284,7 @@ func TestAFlippedByteIsRefusedByTheDecoder(t *testing.T) {
 	}
 }
 
-// A broker that has lost the leadership and does not know it answers that there is nothing new.
+// A broker that has lost leadership without noticing responds that there is nothing new.
 func TestTheWatchdogCutsAStalledPartition(t *testing.T) {
 	for name, forever := range map[string]bool{"the connection": false, "then the generation": true} {
 		t.Run(name, func(t *testing.T) {
@@ -361,7 +361,7 @@ func TestRetentionOvertakesARunningConsumer(t *testing.T) {
 	m.stop()
 }
 
-// How far retention is away is followed while a partition is read, by the watchdog's looks alone.
+// The headroom before retention is tracked while a partition is read, even if only the watchdog looks.
 func TestRetentionComesNearer(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 100)
@@ -405,7 +405,7 @@ func TestARecreatedTopicWithMoreRecordsAsksTheOperator(t *testing.T) {
 	if err := b.broker.Recreate(1); err != nil {
 		t.Fatal(err)
 	}
-	b.produce(0, 100) // other values than before, as they go on counting
+	b.produce(0, 100) // other values than before, because they continue counting
 	wantEnd(t, b.join(), consumer.ErrTopicRecreated)
 	if got := b.saved(0); got != 10 {
 		t.Errorf("the checkpoint is at %d now, want 10 as before", got)
@@ -478,7 +478,7 @@ func TestStopDoesNotWaitForAFetch(t *testing.T) {
 		When: func(r kmsg.Request) bool { return r.(*kmsg.FetchRequest).MaxWaitMillis >= 60_000 },
 	})
 	m.awaitAll(0)
-	hits(t, fetch, 3) // the last of them waits for a minute
+	hits(t, fetch, 3) // the last one waits for a minute
 	began := time.Now()
 	m.stop()
 	if took := time.Since(began); took > 20*time.Second { // the fetch takes a minute
@@ -493,7 +493,7 @@ func TestStopDoesNotWaitForTheJoinOfOthers(t *testing.T) {
 	first.awaitAll(0)
 	resting, resume := first.Pause()
 	b.produce(0, 1)
-	<-resting // the first member cannot let go of its partition, so that the second waits in the join
+	<-resting // the first member cannot release its partition, so the second one waits in the join
 	joins := b.broker.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Observe: true, Count: -1})
 	second := b.join()
 	hits(t, joins, 1)
@@ -518,7 +518,7 @@ func TestStoppingFinishesTheBatchInHand(t *testing.T) {
 	m.cancel()
 	resume()
 	m.stop()
-	judged := len(m.Events(0)) // which of the ten messages are in one batch is a matter of time
+	judged := len(m.Events(0)) // timing determines which of the ten messages are in one batch
 	if judged <= 10 {
 		t.Errorf("%d events, and the batch in hand is not among them", judged)
 	}

@@ -21,12 +21,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// claims is a Stores of which the last one to open a partition may save it.
+// claims is a Stores in which only the last one to open a partition may save it.
 type claims struct {
 	*ingesttest.Store
 	mu     sync.Mutex
 	owners map[int32]int
-	refuse int // openings that are yet to be refused
+	refuse int // openings that will still be refused
 }
 
 func newClaims(s *ingesttest.Store) *claims { return &claims{Store: s, owners: map[int32]int{}} }
@@ -46,20 +46,20 @@ func (c *claims) Open(_ context.Context, _ string, partition int32, owner func()
 	return &claim{c, partition, c.take(partition)}, nil
 }
 
-// take makes anyone who has opened the partition so far an owner of old. mu is held.
+// take turns all owners of the partition so far into former owners. mu must be held.
 func (c *claims) take(partition int32) (owner int) {
 	c.owners[partition]++
 	return c.owners[partition]
 }
 
-// takeOver is take for another process.
+// takeOver is like take, for another process.
 func (c *claims) takeOver(partition int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.take(partition)
 }
 
-// refuseNext refuses the next openings, of any partition.
+// refuseNext refuses the next openings of any partition.
 func (c *claims) refuseNext(openings int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *claim) Save(name string, changed ingest.Parts, gone []string) error {
 	return c.Store.Save(name, changed, gone)
 }
 
-// A partition whose checkpoints have a later owner is let go of, and read again from what is saved.
+// If the checkpoints of a partition have a later owner, the partition is dropped, and read again from the saved state.
 func TestALaterOwnerTakesAPartition(t *testing.T) {
 	b := newBench(t, 2)
 	c := newClaims(b.store)
@@ -109,7 +109,7 @@ func TestALaterOwnerTakesAPartition(t *testing.T) {
 	m.stop()
 }
 
-// What a partition that was let go of has read since its last save is neither saved nor committed.
+// Records that a dropped partition has read since its last save are neither saved nor committed.
 func TestALaterOwnerFindsWhatWasSavedBefore(t *testing.T) {
 	b := newBench(t, 2)
 	c := newClaims(b.store)
@@ -123,7 +123,7 @@ func TestALaterOwnerFindsWhatWasSavedBefore(t *testing.T) {
 	joins := b.broker.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Observe: true, Count: -1})
 	b.produce(1, 10)
 	m.awaitAll(1)
-	c.refuseNext(1 << 30) // it gets it back no more
+	c.refuseNext(1 << 30) // it does not get it back
 	b.produce(0, 10)
 	hits(t, joins, 1)
 	m.stop()
@@ -135,7 +135,7 @@ func TestALaterOwnerFindsWhatWasSavedBefore(t *testing.T) {
 	}
 }
 
-// A state whose own saves find a later owner gives the same error, whichever method learns of it.
+// If the saves of a state find a later owner, all of its methods return the same error.
 func TestAStateFindsALaterOwner(t *testing.T) {
 	for _, method := range []string{"Process", "Idle", "Snapshot", "Restore", "Assign"} {
 		t.Run(method, func(t *testing.T) {
@@ -172,14 +172,14 @@ func TestAStateFindsALaterOwner(t *testing.T) {
 	}
 }
 
-// fencedState is a Handler whose states find a later owner in one of their methods, so many times.
+// fencedState is a Handler whose states find a later owner in one of their methods, a number of times.
 type fencedState struct {
 	*ingesttest.Recorder
 	method string
 	times  atomic.Int32
 }
 
-// instead does what a method does, unless that finds a later owner.
+// instead calls do, unless the method finds a later owner.
 func (f *fencedState) instead(method string, do func() error) error {
 	if method == f.method && f.times.Add(-1) >= 0 {
 		return errTaken
@@ -217,7 +217,7 @@ func (p *fencedProcessor) Restore(r io.Reader) error {
 	return p.f.instead("Restore", func() error { return p.Processor.Restore(r) })
 }
 
-// Two processes that are at odds over a partition, which the group gives to each, must not drive each other on.
+// Two processes that both get a partition from the group must not repeatedly take it from each other.
 func TestAPartitionThatIsTakenAgainAndAgain(t *testing.T) {
 	b := newBench(t, 1)
 	c := newClaims(b.store)
@@ -227,7 +227,7 @@ func TestAPartitionThatIsTakenAgainAndAgain(t *testing.T) {
 	began := time.Now()
 	m := b.join()
 	m.awaitAll(0)
-	// Half of 5, 10, 20 and 40 milliseconds, and six times of 50, at the least.
+	// Half of 5, 10, 20 and 40 milliseconds, and six times half of 50, at least.
 	if took := time.Since(began); took < 187*time.Millisecond {
 		t.Errorf("it was opened 11 times within %v", took)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// spying is a format of which every message is an event. It notes the messages.
+// spying is a format in which every message is an event. It records the messages.
 type spying struct {
 	mu   sync.Mutex
 	seen []string
@@ -41,7 +41,8 @@ func (s *spying) Decode(dst []ingest.Event, m *ingest.Message, _ func(*ingest.Re
 // Reset implements ingest.Decoder.
 func (s *spying) Reset() {}
 
-// A format is given all that Kafka has of a message, by the consumer and by those who read the topic without its group.
+// A format gets everything that Kafka has of a message, from the consumer and from readers of the topic without a
+// group.
 func TestAFormatSeesTheWholeMessage(t *testing.T) {
 	b := newBench(t, 2)
 	at := time.Date(2026, 11, 20, 10, 0, 0, 123e6, time.UTC)
@@ -73,7 +74,7 @@ func TestAFormatSeesTheWholeMessage(t *testing.T) {
 	}
 }
 
-// Records that a mapping does not take are counted, and are neither events nor dead letters.
+// Records that a mapping skips are counted. They are neither events nor dead letters.
 func TestRecordsThatAMappingLeavesOutAreCounted(t *testing.T) {
 	b := newBench(t, 1)
 	opened, err := format.Topic{Topic: "telemetry", Mapping: mapping.Config{

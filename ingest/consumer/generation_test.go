@@ -14,12 +14,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// asking is a Stores that asks for a proof, as a store does that several processes share.
+// asking is a Stores that requests a proof of ownership, like a store that several processes share.
 type asking struct {
 	ingest.CheckpointStore
 	mu     sync.Mutex
-	fails  int     // openings that are yet to fail
-	proofs []error // what came of asking
+	fails  int     // openings that will still fail
+	proofs []error // results of requesting proofs
 	owners []func() error
 }
 
@@ -52,7 +52,7 @@ func TestAPartitionProvesItsOwnerAndIsOpenedUntilItWorks(t *testing.T) {
 	if err := b.broker.DeleteRecords(0, 10); err != nil {
 		t.Fatal(err)
 	}
-	b.store.Fill() // so that nothing but the proof is committed
+	b.store.Fill() // so that only the proof is committed
 	commits := b.broker.Fail(kmsg.OffsetCommit, kerr.IllegalGeneration, 1)
 	m := b.join()
 	hits(t, commits, 1)
@@ -67,7 +67,7 @@ func TestAPartitionProvesItsOwnerAndIsOpenedUntilItWorks(t *testing.T) {
 	if got := a.asked(); len(got) != 2 || !errors.Is(got[0], kafka.IllegalGeneration) || got[1] != nil {
 		t.Errorf("the proofs gave %v, want that the generation has ended, then none", got)
 	}
-	// What is committed stays where it was.
+	// The committed offset does not change.
 	m = b.join()
 	m.await("the partition", func() bool { return len(m.Assigned()) == 1 })
 	m.stop()
@@ -76,7 +76,7 @@ func TestAPartitionProvesItsOwnerAndIsOpenedUntilItWorks(t *testing.T) {
 	}
 }
 
-// Once another generation has begun, a partition is not this member's any more.
+// Once another generation has begun, a partition no longer belongs to this member.
 func TestAnOwnerOfOldCannotProveIt(t *testing.T) {
 	b := newBench(t, 1)
 	a := &asking{CheckpointStore: b.store}
@@ -90,7 +90,7 @@ func TestAnOwnerOfOldCannotProveIt(t *testing.T) {
 	}
 }
 
-// A stop does not wait for a store that cannot be opened, and the Handler hears nothing of it.
+// A stop does not wait for a store that cannot be opened, and the Handler is not called.
 func TestStopsWhileAStoreCannotBeOpened(t *testing.T) {
 	b := newBench(t, 1)
 	a := &asking{CheckpointStore: b.store, fails: 1 << 30}

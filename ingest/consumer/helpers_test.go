@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// commit sets what the group has committed, while it has no members.
+// commit sets the committed offset of the group while it has no members.
 func commit(t *testing.T, b *bench, partition int32, next int64) {
 	t.Helper()
 	req := kmsg.NewPtrOffsetCommitRequest()
@@ -40,7 +40,7 @@ func wantEnd(t *testing.T, m *member, want error) {
 	}
 }
 
-// wantMetrics compares the metrics of the given names whole.
+// wantMetrics compares the complete metrics with the given names.
 func wantMetrics(t *testing.T, m *member, want string, names ...string) {
 	t.Helper()
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...); err != nil {
@@ -48,7 +48,7 @@ func wantMetrics(t *testing.T, m *member, want string, names ...string) {
 	}
 }
 
-// gathered returns the value of the metric whose labels, but for the topic, have this one value.
+// gathered returns the value of the metric that has this label value, in addition to the topic.
 func gathered(m *member, name, label string) float64 {
 	m.b.t.Helper()
 	families, err := m.registry.Gather()

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// shrinking is a state that has become smaller so many times.
+// shrinking is a state that has become smaller a number of times.
 type shrinking struct {
 	ingest.State
 	size, times int
@@ -38,7 +38,7 @@ func (s *shrinking) Shrunk() bool {
 
 func (s *shrinking) Renewed() bool { return s.renewed }
 
-// oneCheckpoint is a store of one checkpoint.
+// oneCheckpoint is a store for one checkpoint.
 type oneCheckpoint struct {
 	ingest.CheckpointStore
 	parts   ingest.Parts
@@ -84,8 +84,9 @@ func checkpointed(state ingest.State, store ingest.CheckpointStore) *partition {
 	return p
 }
 
-// Where what a state keeps has become safe, it is saved although nothing was read: twice, or the large one would stay as the one
-// before. Otherwise an idle partition is not saved again.
+// If the content of a state has become durable elsewhere, the state is saved although nothing was read. It is saved
+// twice, because the large snapshot would otherwise remain as the previous one. In other cases, an idle partition is
+// not saved again.
 func TestAStateThatShrinksIsSaved(t *testing.T) {
 	store := &oneCheckpoint{}
 	state := &shrinking{size: 3*imageBlock + 17}
@@ -104,7 +105,8 @@ func TestAStateThatShrinksIsSaved(t *testing.T) {
 	}
 }
 
-// The save of a state that has shrunk is tried until it succeeds, although nothing is read and the state tells it only once.
+// The save of a state that has shrunk is retried until it succeeds, although nothing is read and Shrunk returns true
+// only once.
 func TestASaveOfAStateThatShrinksIsTriedAgain(t *testing.T) {
 	store := &oneCheckpoint{failing: errors.New("no room")}
 	p := checkpointed(&shrinking{times: 1}, store)
@@ -118,7 +120,7 @@ func TestASaveOfAStateThatShrinksIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A state that is renewed when it is restored is saved before anything is read: twice, or the old one might come back.
+// A renewed state is saved before anything is read. It is saved twice, because the old one could otherwise be restored.
 func TestARenewedStateIsSavedBeforeItIsRead(t *testing.T) {
 	store := &oneCheckpoint{}
 	before := checkpointed(&shrinking{size: 3}, store)
@@ -148,7 +150,7 @@ func TestARenewedStateIsSavedBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// A state comes back as it was, whatever blocks it lay in, and smaller ones leave nothing of larger ones.
+// A state is restored correctly, regardless of its blocks, and smaller states leave nothing from larger ones.
 func TestAStateOfManyBlocksComesBack(t *testing.T) {
 	store := &oneCheckpoint{}
 	for _, size := range []int{0, 100, imageBlock - 40, imageBlock, 2*imageBlock + 1, 5 * imageBlock, 3} {
@@ -167,7 +169,7 @@ func TestAStateOfManyBlocksComesBack(t *testing.T) {
 	}
 }
 
-// Large states take turns, small ones do not wait.
+// Large states take turns. Small ones do not wait.
 func TestLargeStatesTakeTurns(t *testing.T) {
 	var turn sync.Mutex
 	first, second, small := image{turn: &turn}, image{turn: &turn}, image{turn: &turn}

@@ -21,7 +21,7 @@ func (b *bench) joinMessages() *member {
 	return b.joinAs(ingesttest.NewMessageRecorder(), nil, prometheus.NewPedanticRegistry())
 }
 
-// raw is a message that is no telemetry, of about so many bytes.
+// raw returns a message that is not telemetry, with about size bytes.
 func raw(offset, size int) []byte {
 	return append(bytes.Repeat([]byte{byte(offset % 100)}, size), fmt.Sprint(offset)...)
 }
@@ -47,7 +47,7 @@ func TestWholeMessages(t *testing.T) {
 	for i := range 1000 {
 		add(raw(44+i, 4))
 		if i == 500 {
-			m := b.joinMessages() // and the next one goes on where this one was stopped
+			m := b.joinMessages() // the next one continues where this one was stopped
 			m.await("what was written so far", func() bool { return m.Count() == len(want) })
 			m.stop()
 		}
@@ -94,7 +94,7 @@ func TestAStateThatFailsOnMessagesEndsTheConsumer(t *testing.T) {
 	wantEnd(t, m, broken)
 }
 
-// Two consumers of one process show what they read under the names of their topics, and the events once.
+// Two consumers in one process export their metrics with the names of their topics, and the event metrics once.
 func TestConsumersShareARegistry(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	telemetry := newBench(t, 1)
@@ -135,7 +135,7 @@ rewardwatch_partitions{kind="existing",topic="units"} 1
 `, ingest.MetricEvents, ingest.MetricMessagesSkipped, ingest.MetricNextOffset, ingest.MetricPartitions)
 	for name, want := range map[string]int{
 		ingest.MetricLagRecords: 2, ingest.MetricHeadroom: 2, ingest.MetricCheckpointAge: 2, ingest.MetricClockJumps: 2,
-		ingest.MetricLagSeconds: 1, ingest.MetricLastEvent: 1, ingest.MetricDeadLettersLost: 1, // messages have no time
+		ingest.MetricLagSeconds: 1, ingest.MetricLastEvent: 1, ingest.MetricDeadLettersLost: 1, // messages have no event time
 		ingest.MetricDeadLetters: len(ingest.Reasons()),
 	} {
 		if got, err := testutil.GatherAndCount(reg, name); err != nil || got != want {

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// A member that is gone before the group answers it loses its partitions when its session ends.
+// A member that disappears before the group responds loses its partitions when its session ends.
 func TestAMemberThatIsGoneBeforeItHasJoined(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 2)
@@ -17,7 +17,7 @@ func TestAMemberThatIsGoneBeforeItHasJoined(t *testing.T) {
 	if _, err := silent.Request(waitContext(t), b.joinRequest(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	b.awaitMembers(1) // whom the group waits for when others join
+	b.awaitMembers(1) // the group waits for it when others join
 	answered := make(chan bool)
 	go func() {
 		_, err := gone.Request(waitContext(t), b.joinRequest(time.Second))
@@ -34,7 +34,7 @@ func TestAMemberThatIsGoneBeforeItHasJoined(t *testing.T) {
 	m.stop()
 }
 
-// outsider is a client that joins groups as old clients do, in one request.
+// outsider returns a client that joins groups in one request, like old clients.
 func (b *bench) outsider() *kgo.Client {
 	b.t.Helper()
 	c, err := kgo.NewClient(kgo.SeedBrokers(b.broker.Addrs()...), kgo.MaxVersions(kversion.V0_10_1()))

@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// localBench is a local log, and what the consumers of it share.
+// localBench is a local log with the state that its consumers share.
 type localBench struct {
 	t         testing.TB
 	directory string
@@ -43,7 +43,7 @@ func (b *localBench) open() *locallog.Log {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { _ = l.Close() }) // the test has closed it, or has failed
+	b.t.Cleanup(func() { _ = l.Close() }) // the test has closed it or has failed
 	return l
 }
 
@@ -86,7 +86,7 @@ func offsets(seen []ingesttest.Seen) (out []int64) {
 	return out
 }
 
-// Each record of a log is in the state exactly once, over restarts, also where only an earlier checkpoint is left.
+// Each record of a log is in the state exactly once, even across restarts, and if only an earlier checkpoint remains.
 func TestLocalLogIsReadOnce(t *testing.T) {
 	b := newLocalBench(t)
 	var early ingest.Parts
@@ -101,7 +101,7 @@ func TestLocalLogIsReadOnce(t *testing.T) {
 		if err := c.Ready(); err != nil {
 			t.Errorf("not ready: %v", err)
 		}
-		for name, want := range map[string]int{ingest.MetricNextOffset: 1, ingest.MetricHeadroom: 0} { // nothing unread is ever removed
+		for name, want := range map[string]int{ingest.MetricNextOffset: 1, ingest.MetricHeadroom: 0} { // unread records are never removed
 			if n, err := testutil.GatherAndCount(b.metrics, name); n != want || err != nil {
 				t.Errorf("%d series of %s, %v; want %d", n, name, err, want)
 			}
@@ -151,7 +151,7 @@ func TestLocalLogRefusesRecordsThatAreNoTelemetry(t *testing.T) {
 	}
 }
 
-// What is in two checkpoints may be removed, and nothing else.
+// Only records that are in two checkpoints may be removed.
 func TestLocalLogIsReleasedByCheckpoints(t *testing.T) {
 	b := newLocalBench(t)
 	l, h := b.open(), ingesttest.NewRecorder()
@@ -171,7 +171,7 @@ func TestLocalLogIsReleasedByCheckpoints(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	// While nothing is saved, nothing is removed: the log fills.
+	// While nothing is saved, nothing is removed, and the log fills up.
 	b.store.Fill()
 	_, stop = b.run(l, ingesttest.NewRecorder(), 0)
 	before, _ := l.Ends()

@@ -89,7 +89,7 @@ func TestMessagesThatDoNotFitTheBuffer(t *testing.T) {
 			t.Errorf("dead letter of offset %d with %d bytes, %q, want offset %d, %d bytes", l.Pos.Offset, l.Size, l.Reason, want.offset, want.size)
 		}
 	}
-	// What is too large stands before the next offset now, in the same record batch.
+	// The message that is too large is now before the next offset, in the same record batch.
 	b.store.Put(consumer.PartitionCheckpoint(b.cfg.Topic, 0), consumer.PartitionState(b.cfg.Topic, 0, 6, 4, value(4), []byte("[]")))
 	m = b.join()
 	m.await("the last event", func() bool { return m.Count() == 1 })
@@ -183,7 +183,7 @@ rewardwatch_retention_headroom_records{partition="0",topic="telemetry"} 9
 		ingest.MetricHeadroom, ingest.MetricCheckpointAge)
 }
 
-// Records of aborted transactions are no telemetry, wherever the reading begins.
+// Records of aborted transactions are not telemetry, regardless of where reading begins.
 func TestAbortedTransactionsAreLeftOut(t *testing.T) {
 	b := newBench(t, 1)
 	transaction := func(commit bool, offsets ...int) {
@@ -226,14 +226,14 @@ func TestAbortedTransactionsAreLeftOut(t *testing.T) {
 	if err != nil || run.counts.Accepted != int64(len(want)) {
 		t.Errorf("ReadTopic: %+v, %v, want %d events", run.counts, err, len(want))
 	}
-	// A member that begins inside an aborted transaction knows of it.
+	// A member that begins within an aborted transaction recognizes it.
 	b.store.Put(consumer.PartitionCheckpoint(b.cfg.Topic, 0), consumer.PartitionState(b.cfg.Topic, 0, 1, -1, nil, []byte("[]")))
 	m = b.join()
 	m.await("the committed events", func() bool { return m.Count() >= len(want) })
 	m.stop()
 }
 
-// What a transaction has written is read once it is committed. Until then it is behind, and nothing is stalled.
+// Records of a transaction are read once it is committed. Until then, the partition is behind, but not stalled.
 func TestOpenTransactionsAreWaitedFor(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 1)
@@ -283,7 +283,7 @@ rewardwatch_dead_letters_dropped_total 2
 
 func TestReadinessFollowsTheLag(t *testing.T) {
 	b := newBench(t, 1)
-	b.cfg.ReadyLag = 0 // the first record that is read may come alone
+	b.cfg.ReadyLag = 0 // the first record that is read may be alone
 	m := b.join()
 	m.await("idle", func() bool { return m.Idle(0) > 0 })
 	resting, resume := m.Pause()
@@ -301,7 +301,7 @@ func TestReadinessFollowsTheLag(t *testing.T) {
 	m.stop()
 }
 
-// Bad lines cost a partition about as much as good ones, however many a message has.
+// Invalid lines take about as much time as valid ones, regardless of their number per message.
 func TestAMessageOfBadLines(t *testing.T) {
 	b := newBench(t, 1)
 	b.produceValues(0, bytes.Repeat([]byte("x\n"), 200_000), value(1))

@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// withoutAWS hides the AWS configuration of the machine, and what would ask the network for credentials.
+// withoutAWS hides the AWS configuration of the machine, and disables requests for credentials over the network.
 func withoutAWS(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
@@ -31,8 +31,8 @@ func withoutAWS(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
 }
 
-// A broker that asks for AWS_MSK_IAM gets what Amazon documents: a request that is signed with the credentials of the
-// environment, for the host of the broker. https://github.com/aws/aws-msk-iam-auth#details
+// A broker that requires AWS_MSK_IAM gets the request that Amazon documents: it is signed with the credentials of the
+// environment for the host of the broker. https://github.com/aws/aws-msk-iam-auth#details
 func TestMSKIAM(t *testing.T) {
 	withoutAWS(t)
 	t.Setenv("AWS_REGION", "eu-west-1")
@@ -77,7 +77,7 @@ func TestMSKIAM(t *testing.T) {
 	m.stop()
 }
 
-// acceptMSKIAM lets the brokers speak AWS_MSK_IAM. They keep the newest request, and refuse it where they are asked to.
+// acceptMSKIAM makes the brokers accept AWS_MSK_IAM. They keep the latest request, and refuse it if told to.
 func acceptMSKIAM(broker *ingesttest.Broker, signed *atomic.Pointer[map[string]string], refuse *atomic.Bool) {
 	broker.Cluster().ControlKey(int16(kmsg.SASLHandshake), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		broker.Cluster().KeepControl()
@@ -101,7 +101,7 @@ func acceptMSKIAM(broker *ingesttest.Broker, signed *atomic.Pointer[map[string]s
 	})
 }
 
-// Without a region nothing could be signed, which is said before the start.
+// Without a region, nothing can be signed. This is reported before the start.
 func TestMSKIAMNeedsARegionAndTLS(t *testing.T) {
 	withoutAWS(t)
 	cfg := ingest.DefaultKafkaConfig()

@@ -56,7 +56,7 @@ func TestDisconnections(t *testing.T) {
 }
 
 func TestRecovered(t *testing.T) {
-	err := fetch.Shielded(func() error { panic("markRead: negative count") }) // as kafka-go does at a damaged batch
+	err := fetch.Shielded(func() error { panic("markRead: negative count") }) // like kafka-go at a damaged batch
 	if !errors.Is(err, fetch.ErrPanicked) {
 		t.Errorf("error %v, want %v", err, fetch.ErrPanicked)
 	}
@@ -165,7 +165,7 @@ func TestLagSeconds(t *testing.T) {
 	}
 }
 
-// taker is a MessageProcessor that only looks.
+// taker is a MessageProcessor that only inspects messages.
 type taker struct {
 	ingest.State
 	bytes int
@@ -198,7 +198,7 @@ func TestMessagesUseTheirMemoryAgain(t *testing.T) {
 	if want := 11 * flushEvents * len(value); to.bytes != want {
 		t.Errorf("%d bytes were handed on, want %d", to.bytes, want)
 	}
-	for range 3 { // large ones are handed on before they are many, and not kept
+	for range 3 { // large ones are flushed before there are many, and not kept
 		if err := i.add(&fetch.Found{Value: make([]byte, 700<<10), Size: 700 << 10}, ingest.Position{}); err != nil {
 			t.Fatal(err)
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// schemed is a format of which every message is an event, and "late" ones need a schema that is out of reach at first.
+// schemed is a format in which every message is an event. Messages "late" need a schema that is unavailable at first.
 type schemed struct {
-	within atomic.Bool   // the schema is within reach
-	asked  chan struct{} // receives each time that it is not
+	within atomic.Bool   // whether the schema is available
+	asked  chan struct{} // receives each time that it is not available
 }
 
 func (s *schemed) NewDecoder(ingest.DecoderOptions) ingest.Decoder { return s }
@@ -42,7 +42,7 @@ func (s *schemed) Decode(dst []ingest.Event, m *ingest.Message, _ func(*ingest.R
 
 func (s *schemed) Reset() {}
 
-// A record whose schema is out of reach stops its partition, and nothing is lost or read twice, across a restart.
+// A record whose schema is unavailable stops its partition. Nothing is lost or read twice, even across a restart.
 func TestARecordWaitsForItsSchema(t *testing.T) {
 	b := newBench(t, 2)
 	b.produceValues(0, []byte("a"), []byte("late"), []byte("b"))
@@ -52,7 +52,7 @@ func TestARecordWaitsForItsSchema(t *testing.T) {
 	recorder := ingesttest.NewRecorder()
 	m := b.joinAs(recorder, b.letters, prometheus.NewPedanticRegistry())
 	<-format.asked
-	<-format.asked // so it was tried again
+	<-format.asked // it was tried again
 	m.await("what needs no schema", func() bool { return m.Count() == 3 })
 	if n := reconnects(m, "schema"); n == 0 {
 		t.Error("no metric tells that the partition waits")
@@ -73,7 +73,7 @@ func TestARecordWaitsForItsSchema(t *testing.T) {
 	}
 }
 
-// Readers without a group try a few times, and then say why they end.
+// Readers without a group retry a few times, and then return an error.
 func TestReadTopicTriesAgainForASchema(t *testing.T) {
 	b := newBench(t, 1)
 	b.produceValues(0, []byte("a"), []byte("late"))

@@ -13,7 +13,7 @@ import (
 
 // A reader of recordings meets the same answers of brokers as a consumer.
 
-// topicRun is what one ReadTopic gave.
+// topicRun is the result of one ReadTopic call.
 type topicRun struct {
 	recorder *ingesttest.Recorder
 	counts   recording.Counts
@@ -40,7 +40,7 @@ type ignoring struct{ ingest.Processor }
 
 func (ignoring) Process(context.Context, []ingest.Event) error { return nil }
 
-// What compaction has removed at the end of a record batch does not keep the reader waiting.
+// Records that compaction has removed at the end of a record batch do not keep the reader waiting.
 func TestReadTopicOverCompactedRecords(t *testing.T) {
 	for name, codec := range map[string]kgo.CompressionCodec{"plain": kgo.NoCompression(), "zstd": kgo.ZstdCompression()} {
 		t.Run(name, func(t *testing.T) {

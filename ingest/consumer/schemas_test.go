@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/avro"
 )
 
-// Records wait while the registry is down. A poison record and one with an unknown schema are dead letters, and the
-// records around them, of two versions of the schema, are read.
+// Records wait while the registry is unavailable. A poison record and one with an unknown schema become dead letters.
+// The records around them, with two versions of the schema, are read.
 func TestRecordsOfASchemaRegistry(t *testing.T) {
 	const v1 = `{"type":"record","name":"Step","fields":[{"name":"policy","type":"string"},{"name":"reward","type":"double"}]}`
 	const v2 = `{"type":"record","name":"Step","fields":[{"name":"reward","type":["null","double"]},{"name":"env","type":"string"},{"name":"policy","type":"string"}]}`

@@ -73,7 +73,7 @@ func TestSASL(t *testing.T) {
 	}
 }
 
-// awaitNotReady waits until the consumer says that it is not ready for a reason with a word in it.
+// awaitNotReady waits until the consumer is not ready, for a reason that contains word.
 func awaitNotReady(t *testing.T, m *member, word string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -92,7 +92,7 @@ func awaitNotReady(t *testing.T, m *member, word string) {
 	}
 }
 
-// certificate makes a certificate for 127.0.0.1 that is its own authority, and gives it as PEM too.
+// certificate creates a self-signed certificate for 127.0.0.1, and also returns it in PEM format.
 func certificate(t *testing.T) (pair tls.Certificate, cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

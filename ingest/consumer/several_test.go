@@ -30,7 +30,7 @@ type severalBench struct {
 	produced map[ingest.Partition]int
 }
 
-// newSeveralBench makes topics of the given numbers of partitions, 0 for one that does not exist yet.
+// newSeveralBench creates topics with the given numbers of partitions. 0 means that the topic does not exist yet.
 func newSeveralBench(t *testing.T, partitions ...int32) *severalBench {
 	t.Helper()
 	b := &severalBench{bench: newBench(t, partitions[0]), produced: map[ingest.Partition]int{}}
@@ -53,10 +53,11 @@ func (b *severalBench) create(topic string, partitions int32) {
 	}
 }
 
-// read makes the next consumers read these topics.
+// read sets the topics for the next consumers.
 func (b *severalBench) read(topics ...ingest.Topic) { b.bench.topics = topics }
 
-// write appends messages to a partition of a topic, whose rewards are their offsets. Message i has Kafka's time at(i).
+// write appends messages to a partition of a topic. Their rewards are their offsets. Message i has the Kafka timestamp
+// at(i).
 func (b *severalBench) write(topic int, partition int32, messages int, at func(i int) time.Time) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -74,8 +75,8 @@ func (b *severalBench) write(topic int, partition int32, messages int, at func(i
 
 func now(int) time.Time { return time.Now() }
 
-// awaitAllOf waits until the states hold everything that was written, and checks that they hold it once, and in the
-// order of each topic. A state is that of one of the members.
+// awaitAllOf waits until the states contain everything that was written, and checks that they contain each message once
+// and in the order of each topic. A state belongs to one of the members.
 func (b *severalBench) awaitAllOf(members ...*member) {
 	b.t.Helper()
 	numbers := map[int32]int{}
@@ -116,7 +117,8 @@ func (b *severalBench) awaitAllOf(members ...*member) {
 	}
 }
 
-// Whatever is killed, stopped and interrupted while two topics are written, each message is in its state once.
+// Each message is in its state exactly once, regardless of members that are killed, stopped or interrupted while two
+// topics are written.
 func TestSeveralTopicsLoseNothingAndRepeatNothing(t *testing.T) {
 	for name, partitions := range map[string][]int32{"as many partitions": {2, 2}, "fewer in the second": {3, 1}, "fewer in the first": {1, 3}, "three topics": {2, 1, 2}} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +165,8 @@ func TestSeveralTopicsLoseNothingAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// What lies in the past is read in the order of Kafka's times, however the topics are cut into batches and fetches.
+// Old records are read in the order of Kafka timestamps, regardless of how the topics are divided into batches and
+// fetches.
 func TestHistoryOfSeveralTopicsIsReadSideBySide(t *testing.T) {
 	b := newSeveralBench(t, 1, 1, 1)
 	start := time.Unix(1_700_000_000, 0)
@@ -184,7 +187,7 @@ func TestHistoryOfSeveralTopicsIsReadSideBySide(t *testing.T) {
 	m.stop()
 }
 
-// All partitions of all topics are merged by Kafka's time, by one member at a time.
+// All partitions of all topics are merged by Kafka timestamp, by one member at a time.
 func TestOneMemberMergesAllPartitions(t *testing.T) {
 	b := newSeveralBench(t, 3, 2)
 	b.merged, b.joined = true, true
@@ -221,7 +224,7 @@ func TestOneMemberMergesAllPartitions(t *testing.T) {
 	second.stop()
 }
 
-// Two members share the numbers: the partitions of one are always with the same member.
+// Two members share the partition numbers. The partitions with one number are always assigned to the same member.
 func TestPartitionsOfOneNumberAreWithTheSameMember(t *testing.T) {
 	b := newSeveralBench(t, 4, 4)
 	for topic := range 2 {
@@ -260,7 +263,7 @@ func TestBalancerKeepsNumbersTogether(t *testing.T) {
 	}
 }
 
-// The service waits for a topic that does not exist, and says which.
+// The service waits for a topic that does not exist, and logs its name.
 func TestAMissingTopicIsWaitedFor(t *testing.T) {
 	b := newSeveralBench(t, 1, 0)
 	b.write(0, 0, 20, now)
@@ -280,7 +283,7 @@ func TestAMissingTopicIsWaitedFor(t *testing.T) {
 	m.stop()
 }
 
-// Without one of its topics the service reads none, and says which it waits for.
+// If one of its topics is missing, the service reads none, and logs the name of the missing one.
 func TestATopicThatIsDeletedIsWaitedFor(t *testing.T) {
 	b := newSeveralBench(t, 1, 1)
 	b.write(0, 0, 20, now)
@@ -322,7 +325,7 @@ func TestOneOfSeveralTopicsGrows(t *testing.T) {
 	m.stop()
 }
 
-// While one topic cannot be read, the other is, unless their records are joined.
+// If one topic cannot be read, the other one still is, unless their records are joined.
 func TestOneOfSeveralTopicsCannotBeRead(t *testing.T) {
 	for _, joined := range []bool{false, true} {
 		b := newSeveralBench(t, 1, 1)
@@ -345,7 +348,7 @@ func TestOneOfSeveralTopicsCannotBeRead(t *testing.T) {
 	}
 }
 
-// A checkpoint names its topics by index: others than those it has may only follow.
+// A checkpoint refers to its topics by index, so other topics may only be added after them.
 func TestTopicsOfACheckpoint(t *testing.T) {
 	b := newSeveralBench(t, 1, 1, 1)
 	a, c, d := b.topics[0], b.topics[1], b.topics[2]

@@ -1,4 +1,4 @@
-// Package datadir restricts a directory to one process at a time, and writes files that survive a crash intact.
+// Package datadir restricts a directory to one process at a time, and writes files that survive a crash.
 package datadir
 
 import (
@@ -13,13 +13,14 @@ import (
 	"syscall"
 )
 
-// ErrLocked means that another process uses the directory.
+// ErrLocked means that another process is using the directory.
 var ErrLocked = errors.New("the directory is in use")
 
 const lockFile = "lock"
 
-// Lock locks a directory for this process until the file is closed or the process ends, however it ends. The file
-// names the process, for the error message of the next one, which is ErrLocked.
+// Lock locks a directory for this process until the returned file is closed or the process ends, even by a crash. The
+// file contains the process ID, for the error message of other processes. The error is ErrLocked if another process has
+// the lock.
 func Lock(directory string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(directory, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -51,7 +52,7 @@ func writeHolder(f *os.File) error {
 	return err
 }
 
-// Sync makes the entries of a directory durable: files that were made, renamed or removed.
+// Sync makes the entries of a directory durable, after files were created, renamed or removed.
 func Sync(directory string) error {
 	f, err := os.Open(directory)
 	if err != nil {
@@ -60,7 +61,7 @@ func Sync(directory string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// WriteFile is os.WriteFile, and returns once the content is on the disk. A file that is new is durable only after Sync
+// WriteFile is like os.WriteFile, but returns once the content is on disk. A new file becomes durable only after Sync
 // of its directory.
 func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
@@ -74,9 +75,9 @@ func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// Replace writes a file at once: after a crash, and for every reader, it has either its old content or all of the new.
-// It is durable when Replace returns. The new content is first in path.tmp, a name that only one caller may use at a
-// time, and that a failure may leave behind.
+// Replace replaces the content of a file atomically. After a crash, and for every reader, the file has either its old
+// or its new content. It is durable when Replace returns. The new content is first written to path.tmp. Only one caller
+// at a time may use this name, and a failure may leave the file behind.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	temporary := path + ".tmp"
 	if err := WriteFile(temporary, content, mode); err != nil {

@@ -24,7 +24,7 @@ func TestReplace(t *testing.T) {
 
 func TestReplaceFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
-	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil { // a directory: the rename fails
+	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil { // a directory, so the rename fails
 		t.Fatal(err)
 	}
 	if err := Replace(path, []byte("x"), 0o600); err == nil {

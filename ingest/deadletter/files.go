@@ -19,13 +19,14 @@ import (
 const (
 	deadLetterPrefix = "dead-letters-"
 	deadLetterSuffix = ".ndjson"
-	// deadLetterFiles is how many files share the size: when it is reached, one of that many is removed at a time.
+	// deadLetterFiles is the number of files into which the maximum size is divided. When it is reached, one of them is
+	// removed.
 	deadLetterFiles = 8
 )
 
-// Files keeps dead letters in NDJSON files, dead-letters-<number>.ndjson, with the raw bytes in base64. Together the
-// files never exceed a maximum size: the oldest is removed first. They survive the process, but a machine crash may
-// lose the latest letters, as they are not synced.
+// Files stores dead letters in NDJSON files, dead-letters-<number>.ndjson, with the raw bytes in base64. The total size
+// of the files never exceeds a maximum, because the oldest file is removed first. The files survive the process, but a
+// machine crash may lose the latest letters, because they are not synced.
 type Files struct {
 	dir     string
 	maxSize int64
@@ -33,8 +34,8 @@ type Files struct {
 
 	mu     sync.Mutex
 	closed bool
-	files  []deadLetterFile // oldest first; the last is the one written to
-	total  int64            // bytes of all files
+	files  []deadLetterFile // oldest first; the last one is written to
+	total  int64            // of all files, in bytes
 	file   *os.File         // open for the last of files; nil before the first letter and after a failure
 }
 
@@ -42,8 +43,8 @@ type deadLetterFile struct {
 	number, size int64
 }
 
-// NewFiles continues the files in dir, which it creates if missing. It removes the oldest files if together they exceed
-// maxSize.
+// NewFiles returns a Files that continues the files in dir, which it creates if it is missing. It removes the oldest
+// files if their total size exceeds maxSize.
 func NewFiles(dir string, maxSize ingest.ByteSize, log zerolog.Logger) (*Files, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("creating the dead-letter directory: %w", err)
@@ -58,9 +59,9 @@ func NewFiles(dir string, maxSize ingest.ByteSize, log zerolog.Logger) (*Files, 
 	return f, nil
 }
 
-// list reads the files of earlier runs.
+// list lists the files of earlier processes.
 func (f *Files) list() error {
-	entries, err := os.ReadDir(f.dir) // by name, and the numbers have leading zeros: oldest first
+	entries, err := os.ReadDir(f.dir) // sorted by name, which means oldest first, because numbers have leading zeros
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ type deadLetterLine struct {
 	Raw       []byte        `json:"raw"`
 }
 
-// Keep writes a letter. After an error that letter is lost; the next Keep tries to write again.
+// Keep writes a letter. After an error, the letter is lost, and the next Keep tries to write again.
 func (f *Files) Keep(_ context.Context, l Letter) error {
 	line, err := json.Marshal(deadLetterLine{
 		Time: l.Time, Topic: l.Topic, Partition: l.Pos.Partition.Number(), Offset: l.Pos.Offset, Record: l.Pos.Record,
@@ -136,14 +137,14 @@ func (f *Files) write(line []byte) error {
 	f.files[len(f.files)-1].size += int64(n)
 	f.total += int64(n)
 	if err != nil {
-		f.file.Close() // the write error matters more
+		f.file.Close() // the write error is more important
 		f.file = nil
 		return fmt.Errorf("writing a dead letter: %w", err)
 	}
 	return nil
 }
 
-// open prepares the file for size more bytes.
+// open opens a file to which size more bytes can be written.
 func (f *Files) open(size int64) error {
 	number := int64(0)
 	if len(f.files) > 0 {
@@ -159,7 +160,7 @@ func (f *Files) open(size int64) error {
 	if err := f.closeFile(); err != nil {
 		f.log.Warn().Err(err).Msg("failed to close a dead-letter file")
 	}
-	if err := os.MkdirAll(f.dir, 0o750); err != nil { // it may have been removed since
+	if err := os.MkdirAll(f.dir, 0o750); err != nil { // it may have been removed in the meantime
 		return fmt.Errorf("creating the dead-letter directory: %w", err)
 	}
 	file, err := os.OpenFile(f.path(number), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
@@ -173,8 +174,8 @@ func (f *Files) open(size int64) error {
 	return nil
 }
 
-// endsWhole reports whether a file from another run or a failed write ends in a complete line, so that the next letter
-// can follow.
+// endsWhole reports whether a file from an earlier process or after a failed write ends with a complete line, so that
+// the next letter can follow.
 func (f *Files) endsWhole(last deadLetterFile) bool {
 	if last.size == 0 {
 		return true
@@ -213,7 +214,7 @@ func (f *Files) closeFile() error {
 	return err
 }
 
-// Close stops writing; later letters are lost.
+// Close closes the file. Later letters are lost.
 func (f *Files) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

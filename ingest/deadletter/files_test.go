@@ -40,7 +40,7 @@ func openDeadLetters(t *testing.T, dir string, maxSize ingest.ByteSize) *Files {
 	return f
 }
 
-// keptLetters reads the offsets of all letters, oldest first, and the size of all files.
+// keptLetters reads the offsets of all letters, oldest first, and the total size of the files.
 func keptLetters(t *testing.T, dir string) (offsets []int64, size int64) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "dead-letters-*.ndjson"))
@@ -82,7 +82,7 @@ func TestFileDeadLettersFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 64 KiB are not a multiple of three bytes: the last is encoded on its own.
+	// 64 KiB are not a multiple of three bytes, so the last byte is encoded separately.
 	raw := strings.Repeat("YWFh", ingest.MaxDeadLetterRaw/3) + "YQ=="
 	want := `{"time":"2026-11-20T10:00:00Z","topic":"telemetry","partition":2,"offset":7,"record":1,"reason":"wrong_type",` +
 		`"message":"expected a number","size":70000,"truncated":true,"raw":"` + raw + "\"}\n" +
@@ -136,7 +136,7 @@ func TestFileDeadLettersWithASmallerSize(t *testing.T) {
 	}
 }
 
-// A letter that a crash cut in half must not spoil the next one.
+// A letter that a crash has truncated must not damage the next one.
 func TestFileDeadLettersAfterACrash(t *testing.T) {
 	dir := t.TempDir()
 	f := openDeadLetters(t, dir, ingest.MiB)

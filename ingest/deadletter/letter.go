@@ -8,19 +8,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Letter is a refused record: its position, why it was refused, and its bytes as they arrived.
+// Letter is a refused record: its position, the reason, and its original bytes.
 type Letter struct {
 	Topic     string // "" if the record came from a file
 	Pos       ingest.Position
 	Reason    ingest.Reason
 	Msg       string
 	Raw       []byte // at most MaxDeadLetterRaw bytes
-	Size      int64  // bytes of the whole record
+	Size      int64  // of the whole record, in bytes
 	Truncated bool   // Raw is only the beginning of the record
 	Time      time.Time
 }
 
-// New returns the dead letter of a refused record, as a Decoder or a file reports it. The letter shares raw's memory.
+// New returns a dead letter for a refused record, as reported by a Decoder or a file reader. The letter shares the
+// memory of raw.
 func New(topic string, e *ingest.RecordError, raw []byte, now time.Time) Letter {
 	raw = raw[:min(len(raw), ingest.MaxDeadLetterRaw)]
 	return Letter{
@@ -29,9 +30,9 @@ func New(topic string, e *ingest.RecordError, raw []byte, now time.Time) Letter 
 	}
 }
 
-// Keeper keeps refused records for a person to look at. Keep and Close may be called from several goroutines. Keep does
-// not retain Raw after it returns. Its error means that the letter is lost: the caller counts it and goes on, as a dead
-// letter never stops the telemetry after it.
+// Keeper stores refused records for inspection. Keep and Close are safe for concurrent use. Keep does not retain Raw
+// after it returns. An error means that the letter is lost. The caller counts it and continues, because a dead letter
+// must never stop the telemetry after it.
 type Keeper interface {
 	Keep(ctx context.Context, l Letter) error
 	Close() error
@@ -44,15 +45,16 @@ type Config struct {
 	Topic     string          `yaml:"topic"`     // Kafka topic to use instead of files
 }
 
-// DefaultConfig keeps up to 1 GiB in files under data in the working directory.
+// DefaultConfig returns a configuration that keeps up to 1 GiB of files under data in the working directory.
 func DefaultConfig() Config {
 	return Config{Directory: "data/dead-letters", MaxSize: ingest.GiB}
 }
 
-// minDeadLetterSize holds several of the largest letters. Otherwise rotation would remove the one just written.
+// minDeadLetterSize is large enough for several letters of the maximum size. Otherwise, rotation would remove the
+// letter that was just written.
 const minDeadLetterSize = ingest.MiB
 
-// Check reports every value that is out of range.
+// Check reports every invalid value.
 func (c Config) Check(report func(path, msg string)) {
 	if c.Topic != "" {
 		if !ingest.ValidTopic(c.Topic) {

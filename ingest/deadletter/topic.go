@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// letterQueue is how many dead letters may wait to be written. The largest ones amount to 64 MiB.
+	// letterQueue is the maximum number of dead letters that wait to be written. At the maximum size, they take 64 MiB.
 	letterQueue = 1024
-	// letterBatch is how many are written at once.
+	// letterBatch is the maximum number of letters that are written at once.
 	letterBatch = 100
-	// letterWrite bounds one of several attempts, which Close waits for.
+	// letterWrite is the timeout of each of several attempts. Close waits for an attempt to end.
 	letterWrite = 3 * time.Second
-	// letterClose is how long Close waits for the brokers.
+	// letterClose is the maximum time for which Close waits for the brokers.
 	letterClose = 5 * time.Second
 )
 
 var errLettersFull = errors.New("the dead-letter queue is full")
 
-// Topic writes dead letters to a topic in the background. The value is the raw record; the headers are reason, topic,
-// partition, offset, record, message, size and truncated. A crash loses waiting letters. A retry can write a letter
-// twice.
+// Topic writes dead letters to a topic in the background. The value of a message is the raw record. Its headers are
+// reason, topic, partition, offset, record, message, size and truncated. A crash loses waiting letters. A retry may
+// write a letter twice.
 type Topic struct {
 	writer  *kafka.Writer
 	network *fetch.Network
@@ -43,10 +43,10 @@ type Topic struct {
 	queue  chan kafka.Message
 
 	abort  context.CancelFunc
-	ending chan struct{} // closed when the last letter was written or given up
+	ending chan struct{} // closed when the last letter has been written or lost
 }
 
-// NewTopic returns a Topic for a topic of the configured cluster. The topic must exist.
+// NewTopic returns a Topic that writes to the given topic of the configured cluster. The topic must exist.
 func NewTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger) (*Topic, error) {
 	network, err := fetch.NewNetwork(cfg)
 	if err != nil {
@@ -70,10 +70,10 @@ func NewTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger) (*Topic,
 	return k, nil
 }
 
-// Lost returns how many accepted letters could not be written.
+// Lost returns the number of accepted letters that could not be written.
 func (k *Topic) Lost() int64 { return k.lost.Load() }
 
-// Keep queues a letter. Its error means that the queue is full or closed.
+// Keep queues a letter. An error means that the queue is full or closed.
 func (k *Topic) Keep(_ context.Context, l Letter) error {
 	m := kafka.Message{
 		Value: bytes.Clone(l.Raw), // the caller reuses its memory
@@ -115,7 +115,7 @@ func (k *Topic) run(ctx context.Context) {
 	}
 }
 
-// more adds waiting letters, up to a full batch.
+// more adds waiting letters until the batch is full.
 func (k *Topic) more(batch []kafka.Message) []kafka.Message {
 	for len(batch) < letterBatch {
 		select {
@@ -131,7 +131,7 @@ func (k *Topic) more(batch []kafka.Message) []kafka.Message {
 	return batch
 }
 
-// failures returns how many messages of a batch were not written.
+// failures returns the number of messages in a batch that were not written.
 func failures(err error, size int) int {
 	var each kafka.WriteErrors
 	if errors.As(err, &each) {
@@ -140,7 +140,7 @@ func failures(err error, size int) int {
 	return size
 }
 
-// Close writes what is queued, for a few seconds at most.
+// Close writes all queued letters, but waits at most a few seconds.
 func (k *Topic) Close() error {
 	k.mu.Lock()
 	if k.closed {

@@ -50,7 +50,7 @@ func TestKafkaDeadLetters(t *testing.T) {
 			Topic: "telemetry", Pos: ingest.Position{Partition: 3, Offset: int64(i), Record: 2}, Reason: ingest.ReasonInvalidJSON,
 			Msg: "no object", Raw: raw, Size: 100, Truncated: true, Time: time.UnixMilli(1_700_000_000_000),
 		})
-		copy(raw, "later") // the memory is used again
+		copy(raw, "later") // the memory is reused
 	}
 	if err := letters.Close(); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestKafkaDeadLettersThatCannotBeWrittenAreCounted(t *testing.T) {
 }
 
 func TestKafkaDeadLettersNeverBlock(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made, and no one answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections but never responds
 	if err != nil {
 		t.Fatal(err)
 	}

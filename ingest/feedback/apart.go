@@ -8,23 +8,24 @@ import (
 
 // The limits of apart.
 const (
-	apartKeys    = 1 << 14 // of a generation, of which there are two
+	apartKeys    = 1 << 14 // keys per generation; two generations are kept
 	apartSampled = 1<<3 - 1
 )
 
-// apart finds out whether feedback without a decision is in another partition than its decision: then the two are not
-// keyed alike. It remembers the partitions in which a sample of the keys was decided, over all partitions that are read
-// here. It is safe for concurrent use.
+// apart detects whether feedback without a decision is in a different partition than its decision, which means that the
+// two have different keys. It remembers the partition of a sample of decisions, for all partitions that this instance
+// reads. It is safe for concurrent use.
 type apart struct {
-	mask atomic.Uint64 // keys whose hash has these bits are sampled: fewer, where many are decided within a window
+	mask atomic.Uint64 // keys whose hash has all of these bits are sampled; more bits are set if there are many decisions per window
 
 	mu     sync.Mutex
-	now    map[uint64]int32 // partitions by hash of the key
-	before map[uint64]int32 // the generation before
-	since  int64            // when the generation began, by event time
+	now    map[uint64]int32 // partitions of decisions by hash of the key
+	before map[uint64]int32 // previous generation
+	since  int64            // start of the generation in event time
 
-	// vain is the feedback that waited in vain for a decision that was not read until then, by hash of the key: while a
-	// topic is caught up with, its partitions are not read equally far. A generation before it is kept as well.
+	// vain contains feedback that was given up before its decision was read, by hash of the key. This happens because the
+	// partitions of a topic advance at different speeds while the consumer catches up. vainBefore is the previous
+	// generation.
 	vain, vainBefore map[uint64]inVain
 }
 
@@ -39,14 +40,15 @@ func newApart() *apart {
 	return a
 }
 
-// sampled reports whether a key is one of the sample. The hash is mixed, as keys that count up differ in few of its bits.
+// sampled reports whether a key is part of the sample. The hash is mixed, because consecutive keys differ only in a few
+// of its bits.
 func (a *apart) sampled(hash uint64) bool {
 	mask := a.mask.Load()
 	return hash*0x9e3779b97f4a7c15>>32&mask == mask
 }
 
-// decided notes where a decision is. It returns how many records of feedback have waited for it in another partition, in
-// vain.
+// decided records the partition of a decision. It returns the number of feedback records for it that were given up in
+// another partition.
 func (a *apart) decided(hash uint64, partition int32, ts int64, window time.Duration) (elsewhere int64) {
 	if !a.sampled(hash) {
 		return 0
@@ -63,13 +65,13 @@ func (a *apart) decided(hash uint64, partition int32, ts int64, window time.Dura
 	return elsewhere
 }
 
-// note remembers the partition of a decision.
+// note stores the partition of a decision.
 func (a *apart) note(hash uint64, partition int32, ts int64, window time.Duration) {
 	a.now[hash] = partition
 	if len(a.now) < apartKeys {
 		return
 	}
-	if age := ts - a.since; age >= 0 && age < int64(window) { // feedback would be given up after its decision is forgotten
+	if age := ts - a.since; age >= 0 && age < int64(window) { // otherwise, decisions would be forgotten before feedback is given up
 		a.mask.Store(a.mask.Load()<<1 | 1)
 		for hash := range a.now {
 			if !a.sampled(hash) {
@@ -81,8 +83,8 @@ func (a *apart) note(hash uint64, partition int32, ts int64, window time.Duratio
 	a.before, a.now, a.since = a.now, map[uint64]int32{}, ts
 }
 
-// lost reports whether feedback without a decision is of the sample, and whether its decision is in another partition.
-// If the decision has not been read, decided will say so.
+// lost reports whether feedback without a decision is part of the sample, and whether its decision is in another
+// partition. If the decision has not been read yet, decided reports this later.
 func (a *apart) lost(hash uint64, partition int32, records int64) (sampled, elsewhere bool) {
 	if !a.sampled(hash) {
 		return false, false

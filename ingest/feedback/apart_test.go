@@ -35,12 +35,12 @@ func TestFeedbackApartFromItsDecisionIsFound(t *testing.T) {
 	}
 }
 
-// However many decisions there are within a window, some of those of the window are remembered, and no more than fit.
+// Regardless of the number of decisions within a window, some of them are remembered, and no more than fit.
 func TestMemoryOfDecisionsIsBounded(t *testing.T) {
 	a := newApart()
 	const n = 1_000_000
 	for i := range n {
-		a.decided(keyHash(i), 1, int64(i)*1e6, time.Hour) // 1,000 a second
+		a.decided(keyHash(i), 1, int64(i)*1e6, time.Hour) // 1,000 per second
 	}
 	if len(a.now) > apartKeys || len(a.before) > apartKeys {
 		t.Fatalf("%d and %d keys", len(a.now), len(a.before))
@@ -65,7 +65,7 @@ func TestMemoryOfDecisionsIsBounded(t *testing.T) {
 	}
 }
 
-// A decision that claims to be of the future does not thin out the sample of those that follow.
+// A decision with a time in the future does not reduce the sample of later ones.
 func TestDecisionsOfTheFutureKeepTheSample(t *testing.T) {
 	a := newApart()
 	a.since = 1000 * int64(time.Hour)
@@ -77,7 +77,7 @@ func TestDecisionsOfTheFutureKeepTheSample(t *testing.T) {
 	}
 }
 
-// Feedback whose decision is in the partition of another number is counted.
+// Feedback whose decision is in a partition with a different number is counted.
 func TestJoinersTellOfFeedbackApart(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)

@@ -20,13 +20,13 @@ type Config struct {
 	Default  map[string]float64 `yaml:"default"`  // reward, outcome.<name> or reward_component.<name> of decisions without feedback
 }
 
-// Enabled reports whether feedback comes later.
+// Enabled reports whether decisions are joined with feedback.
 func (c Config) Enabled() bool { return c.Key != "" }
 
-// maxHorizons bounds how many groups a configured group becomes.
+// maxHorizons limits the number of groups that a configured group becomes.
 const maxHorizons = 4
 
-// Check reports every value that is out of range.
+// Check reports every invalid value.
 func (c Config) Check(report func(path, msg string)) {
 	if !c.Enabled() {
 		if c.Window != 0 || len(c.Horizons) > 0 || len(c.Default) > 0 {
@@ -65,7 +65,7 @@ func (c Config) checkDefault(report func(path, msg string)) {
 	}
 }
 
-// The fields that a key may be.
+// The valid keys.
 const (
 	byEpisode   = "episode_id"
 	byAgent     = "agent_id"
@@ -74,11 +74,11 @@ const (
 
 const reward = "reward"
 
-// rules are a Config, ready for use.
+// rules is a Config that is ready to use.
 type rules struct {
 	config   Config
 	moments  []time.Duration
-	names    []string // of the horizons, as values of their label
+	names    []string // names of the horizons, as values of HorizonLabel
 	reward   *float64
 	defaults []value
 }
@@ -101,7 +101,7 @@ func newRules(c Config) *rules {
 	return r
 }
 
-// KeyOf returns the key of an event, "" if it has none.
+// KeyOf returns the key of an event, or "" if it has none.
 func (c Config) KeyOf(e *ingest.Event) string {
 	switch c.Key {
 	case byEpisode:
@@ -118,5 +118,5 @@ func (c Config) KeyOf(e *ingest.Event) string {
 	return ""
 }
 
-// last is the index of the moment at which a decision is final.
+// last returns the index of the moment at which a decision is final.
 func (r *rules) last() int { return len(r.moments) - 1 }

@@ -11,62 +11,63 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// decision is an open decision, or feedback that waits for its decision. It holds no pointers: a million of them cost
-// the garbage collector nothing. Numbers stand for values of the tables.
+// decision is an open decision, or feedback that waits for its decision. It has no pointers, so a million decisions do
+// not burden the garbage collector. Values that decisions share are numbers in the tables.
 type decision struct {
-	hash  uint64 // of policy and key
+	hash  uint64 // hash of policy and key
 	seq   uint64 // increases with each decision
-	ts    int64  // of the decision; of its first feedback while the decision itself is missing
-	delay int64  // of the first feedback, in nanoseconds; negative without any
+	ts    int64  // time of the decision, or of its first feedback while the decision is missing
+	delay int64  // of the first feedback, in nanoseconds; negative if there is none
 
 	first, last ingest.Position
 	reward      float64 // sum of the rewards so far
 
 	seen [seenRecords]uint32 // hashes of the last feedback records
-	text place               // key, agent, raters, and the numbers of the layout
+	text place               // key, agent, raters, and the numbers described by layout
 
-	records                                   uint32 // of feedback
+	records                                   uint32 // number of feedback records
 	policy, group, versions, layout, category uint32
 	keySize, agentSize                        uint16
 
-	stage      uint8 // the next of the policy's moments
+	stage      uint8 // index of the next moment in rules.moments
 	actionKind ingest.ActionKind
 	flags      uint8
 }
 
-// seenRecords is how many feedback records of a decision are recognized if they are delivered again.
+// seenRecords is the number of most recent feedback records of a decision that are recognized if they are delivered
+// again.
 const seenRecords = 4
 
 const (
 	flagDecided uint8 = 1 << iota // the decision itself has arrived
-	flagReward                    // some record had a reward
-	flagScalar                    // the action was one number
+	flagReward                    // a record had a reward
+	flagScalar                    // the action was a single number
 )
 
 func (d *decision) has(flag uint8) bool { return d.flags&flag != 0 }
 
-// groupKey is what divides the decisions of a policy.
+// groupKey identifies the group of a decision.
 type groupKey struct {
 	group  ingest.Group
 	shadow bool
-	labels ingest.Group // of no policy; those of LabelsOf
+	labels ingest.Group // from LabelsOf, without a policy
 }
 
-// groupOf is a group with those of its horizons, in the order of the configuration.
+// groupOf is a group with the groups of its horizons, in the order of the configuration.
 type groupOf struct {
 	groupKey
 	horizons []ingest.Group
-	split    []ingest.Label // those of labels; not modified
+	split    []ingest.Label // the labels in labels; must not be modified
 }
 
-// moment is when a decision is due. One whose turn is not that of its decision is void.
+// moment is a time at which a decision is due. It is void if its turn differs from that of the decision.
 type moment struct {
 	due  int64
-	turn uint32 // the low bits of the decision's seq
+	turn uint32 // low bits of the decision's seq
 	slot uint32
 }
 
-// moments is a heap.
+// moments is a heap ordered by time.
 type moments []moment
 
 func (m moments) Len() int { return len(m) }
@@ -82,10 +83,10 @@ func (m *moments) Pop() any {
 	return x
 }
 
-// slab is how many decisions are allocated at a time.
+// slab is the number of decisions that are allocated at a time.
 const slab = 1024
 
-// store holds the open decisions of a partition.
+// store contains the open decisions of a partition.
 type store struct {
 	slabs  [][]decision
 	free   []uint32
@@ -99,9 +100,9 @@ type store struct {
 	versions   *table[ingest.Versions, ingest.Versions]
 	layouts    *table[string, []field]
 	categories *table[string, string]
-	name       []byte // of a layout, reused
+	name       []byte // of a layout; reused
 	hash       func(policy uint32, key []byte) uint64
-	when       func(*decision) int64 // the next moment at which it is judged
+	when       func(*decision) int64 // returns the next moment of a decision
 }
 
 func newStore(group func(groupKey) groupOf, hash func(policy uint32, key []byte) uint64, when func(*decision) int64) *store {
@@ -121,7 +122,7 @@ func cloned(v ingest.Versions) ingest.Versions {
 	return ingest.Versions{Policy: strings.Clone(v.Policy), Env: strings.Clone(v.Env), Reward: strings.Clone(v.Reward)}
 }
 
-// bytes returns the memory of the decisions, with room that is free.
+// bytes returns the memory of the decisions, including unused capacity.
 func (s *store) bytes() int64 {
 	const decisions, moments = slab * int64(unsafe.Sizeof(decision{})), int64(unsafe.Sizeof(moment{}))
 	return int64(len(s.slabs))*decisions + int64(cap(s.due))*moments + 4*int64(len(s.places.cells)+cap(s.free)) + s.texts.bytes
@@ -129,8 +130,8 @@ func (s *store) bytes() int64 {
 
 func (s *store) at(slot uint32) *decision { return &s.slabs[slot/slab][slot%slab] }
 
-// find returns the decision of a policy with a key, nil if there is none. Two keys with one hash are told apart; the
-// second one to arrive takes the next hash.
+// find returns the decision of a policy with a key, or nil and a free hash. If two keys have the same hash, the one
+// that arrives second gets the next free hash.
 func (s *store) find(policy uint32, hash uint64, key []byte) (d *decision, free uint64) {
 	for {
 		slot, taken := s.places.find(hash)
@@ -144,7 +145,7 @@ func (s *store) find(policy uint32, hash uint64, key []byte) (d *decision, free 
 	}
 }
 
-// add opens a decision, and returns it with nothing in it but its hash and seq.
+// add opens a decision, and returns it with only its hash, seq and delay set.
 func (s *store) add(hash uint64) (d *decision, slot uint32) {
 	if len(s.free) == 0 {
 		s.grow()
@@ -177,12 +178,12 @@ func (s *store) remove(d *decision, slot uint32) {
 		s.versions.give(d.versions)
 		s.categories.give(d.category)
 	}
-	d.seq = 0 // voids its moments
+	d.seq = 0 // invalidates its moments
 	s.free = append(s.free, slot)
 	s.n--
 }
 
-// unplace removes a hash, and moves those after it that it had displaced.
+// unplace removes a hash, and moves back the following ones that it had displaced.
 func (s *store) unplace(hash uint64) {
 	s.places.remove(hash)
 	for next := hash + 1; ; next++ {
@@ -197,7 +198,7 @@ func (s *store) unplace(hash uint64) {
 	}
 }
 
-// schedule enters the moment at which a decision is next due.
+// schedule adds the next moment of a decision.
 func (s *store) schedule(d *decision, slot uint32) {
 	if len(s.due) >= 2*s.n+slab {
 		s.dropVoid()
@@ -205,26 +206,26 @@ func (s *store) schedule(d *decision, slot uint32) {
 	heap.Push(&s.due, moment{s.when(d), uint32(d.seq), slot})
 }
 
-// dropVoid removes the moments that are void.
+// dropVoid removes void moments.
 func (s *store) dropVoid() {
 	s.due = slices.DeleteFunc(s.due, func(m moment) bool { return !s.valid(m) })
 	heap.Init(&s.due)
 }
 
-// valid reports whether a moment is that of its decision.
+// valid reports whether a moment is not void.
 func (s *store) valid(m moment) bool {
 	d := s.at(m.slot)
 	return d.seq != 0 && uint32(d.seq) == m.turn
 }
 
-// reschedule voids the moment at which a decision was due, and enters the one at which it is due now.
+// reschedule voids the moment of a decision, and adds its new one.
 func (s *store) reschedule(d *decision, slot uint32) {
 	s.seq++
 	d.seq = s.seq
 	s.schedule(d, slot)
 }
 
-// next returns the decision that is due first, and when that is; nil if there is none.
+// next returns the decision that is due first, and its due time. It returns nil if there is none.
 func (s *store) next() (d *decision, slot uint32, due int64) {
 	for len(s.due) > 0 {
 		m := s.due[0]
@@ -242,7 +243,7 @@ func (s *store) again(d *decision) {
 	heap.Fix(&s.due, 0)
 }
 
-// write keeps the texts and numbers of a decision. It replaces those it had.
+// write stores the texts and numbers of a decision. The caller must drop the previous ones.
 func (s *store) write(d *decision, key, agent []byte, values []value, scratch []byte) []byte {
 	scratch = append(append(scratch[:0], key...), agent...)
 	for _, v := range values {
@@ -257,7 +258,7 @@ func (s *store) write(d *decision, key, agent []byte, values []value, scratch []
 	return scratch
 }
 
-// layout returns the number of the layout of values. It allocates nothing for one that is in use.
+// layout returns the number of the layout for values. It does not allocate if the layout is already in use.
 func (s *store) layout(values []value) uint32 {
 	s.name = s.name[:0]
 	for _, v := range values {
@@ -294,7 +295,7 @@ func numberAt(numbers []byte, i int) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(numbers[8*i:]))
 }
 
-// fits reports whether the raters and the numbers of a layout fill a text.
+// fits reports whether the raters and numbers of a layout fill the text exactly.
 func fits(layout string, text []byte) bool {
 	fields := fieldsOf(layout)
 	size := len(text) - 8*len(fields)
@@ -314,8 +315,8 @@ func fits(layout string, text []byte) bool {
 	return size == 0
 }
 
-// fieldsOf returns the names in a layout: for each, its kind, the length of the name, and the name. What follows a damage
-// is left out.
+// fieldsOf parses a layout: for each field, its kind, the length of its name, and the name. It stops at the first
+// invalid field.
 func fieldsOf(layout string) []field {
 	var out []field
 	for rest := []byte(layout); len(rest) > 1; {

@@ -6,12 +6,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// DelaySignal is the signal of the time in seconds from a decision to its first feedback.
+// DelaySignal is the name of the signal for the time in seconds from a decision to its first feedback.
 const DelaySignal = "feedback_delay"
 
-// Advance passes the units of all decisions that are due before clock, which is how far the partition has been read in
-// event time, to emit. at is the position of the record that has moved the clock. Units come in the order in which they
-// are due.
+// Advance passes the units of all decisions that are due before clock to emit, in the order in which they are due.
+// clock is the event time up to which the partition has been read, and at is the position of the record that advanced
+// it.
 func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit)) {
 	j.ord = 0
 	for {
@@ -39,13 +39,13 @@ func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit
 	}
 }
 
-// Ended returns how many numbers of units the last call of Advance has used.
+// Ended returns the number of unit ordinals that the last call of Advance used.
 func (j *Joiner) Ended() int32 { return j.ord }
 
-// emit completes a unit and passes it on; nil stands for no unit.
+// emit completes a unit and passes it on. u is nil if there is no unit.
 func (j *Joiner) emit(u *ingest.Unit, d *decision, due int64, at ingest.Position, emit func(*ingest.Unit)) {
 	ord := j.ord
-	j.ord++ // also without a unit, or whether there is one would change the names of those that follow
+	j.ord++ // also without a unit, so the ordinals of later units do not depend on whether there is one
 	if u == nil {
 		return
 	}
@@ -57,7 +57,7 @@ func (j *Joiner) emit(u *ingest.Unit, d *decision, due int64, at ingest.Position
 	emit(u)
 }
 
-// whole returns the unit of a decision whose window is over.
+// whole returns the unit of a decision whose window has ended.
 func (j *Joiner) whole(d *decision, r *rules) *ingest.Unit {
 	j.load(d)
 	e := j.begin(d)
@@ -84,14 +84,14 @@ func (j *Joiner) whole(d *decision, r *rules) *ingest.Unit {
 	return u
 }
 
-// delayed returns the moments of the delay of a decision's first feedback.
+// delayed returns the moments of DelaySignal for one delay.
 func delayed(seconds float64) ingest.NamedMoments {
 	m := ingest.NamedMoments{Signal: DelaySignal, Q10: seconds, Q90: seconds}
 	m.Add(seconds)
 	return m
 }
 
-// soFar returns the unit of the feedback of a decision up to a horizon, nil if there is nothing to judge.
+// soFar returns a unit with a decision's feedback up to a horizon, or nil if there is none.
 func (j *Joiner) soFar(d *decision, r *rules) *ingest.Unit {
 	j.load(d)
 	e := j.begin(d)
@@ -104,7 +104,7 @@ func (j *Joiner) soFar(d *decision, r *rules) *ingest.Unit {
 	return u
 }
 
-// begin returns the event of a unit, with what any unit of the decision has.
+// begin returns the event for a unit, with the fields that all units of the decision have.
 func (j *Joiner) begin(d *decision) *ingest.Event {
 	e := &j.event
 	*e = ingest.Event{
@@ -115,7 +115,7 @@ func (j *Joiner) begin(d *decision) *ingest.Event {
 	return e
 }
 
-// feedback adds what has come so far to the event, and the defaults for what has not.
+// feedback adds the feedback so far to the event, and the defaults for missing values.
 func (j *Joiner) feedback(d *decision, r *rules) {
 	e := &j.event
 	if e.HasReward = d.has(flagReward); e.HasReward {
@@ -142,7 +142,7 @@ func (j *Joiner) holds(f field) bool {
 	return false
 }
 
-// name adds an outcome or a component of the reward to the event.
+// name adds an outcome or a reward component to the event.
 func (j *Joiner) name(v value) {
 	switch named := (ingest.Value{Name: v.name, X: v.x}); v.kind {
 	case component:

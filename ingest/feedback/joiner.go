@@ -1,5 +1,5 @@
-// Package feedback joins the decisions of a partition with rewards and outcomes that arrive later, in separate records.
-// A decision is judged when its window is over by event time, and once at each shorter horizon.
+// Package feedback joins the decisions of a partition with rewards and outcomes that arrive later in separate records.
+// A unit for a decision is emitted when its window has ended in event time, and one more at each shorter horizon.
 package feedback
 
 import (
@@ -14,61 +14,61 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// Options say which policies have feedback that comes later, and how much is held.
+// Options configures a Joiner.
 type Options struct {
-	// Of returns the configuration of a policy. It must return the same one throughout the joiner's life.
+	// Of returns the configuration of a policy. It must always return the same configuration for a policy.
 	Of func(policy string) Config
-	// GroupBy returns the labels that divide a policy, as in assemble.Config.
+	// GroupBy returns the labels that divide a policy into groups, as in assemble.Config.
 	GroupBy func(policy string) []string
-	// SplitBy returns the labels of decisions that their units keep, as in assemble.Config; nil for none.
+	// SplitBy returns the labels of decisions that their units keep, as in assemble.Config. It may be nil.
 	SplitBy func(policy string) []string
-	// RatedBy returns the label of the rater by outcome that people rate; nil for none. Units have a label of
-	// ingest.RaterLabel for each.
+	// RatedBy returns the outcomes that people rate, with the label that identifies the rater of each. It may be nil.
+	// Units have a label named ingest.RaterLabel for each of these outcomes.
 	RatedBy func(policy string) map[string]string
-	// MaxOpen is the most decisions held open: above it, the one that is due first is dropped.
+	// MaxOpen is the maximum number of open decisions. When it is reached, the decision that is due first is dropped.
 	MaxOpen int
-	// Shares divide MaxOpen, the last one for the policies of no other. nil for one share of all. ShareOf returns the index
-	// of a policy's share.
+	// Shares divides MaxOpen between groups of policies. The last share is for policies that belong to no other share. nil
+	// means a single share. ShareOf returns the index of a policy's share.
 	Shares  []Share
 	ShareOf func(policy string) int
 }
 
 // Joiner joins the records of one partition. It is not safe for concurrent use.
 //
-// It is large because decision and feedback meet in one store, whichever comes first.
+// It is large because decisions and feedback share one store, regardless of which arrives first.
 type Joiner struct {
 	options Options
 	metrics *Metrics
 	store   *store
 
 	policies map[string]*policy
-	byNumber []*policy           // nil for numbers that are free
-	free     []uint32            // these numbers
-	others   map[string]struct{} // policies without feedback that comes later
-	ofLast   *policy             // of the previous record with such feedback
-	other    string              // policy of the previous record without
+	byNumber []*policy           // nil for free numbers
+	free     []uint32            // free numbers
+	others   map[string]struct{} // policies without delayed feedback
+	ofLast   *policy             // of the previous record with delayed feedback
+	other    string              // policy of the previous record without delayed feedback
 	shares   []*share
 
-	accounted int64 // memory in the metrics
+	accounted int64 // memory that is included in the metrics
 
-	ord     int32 // number of units that the record in hand has ended
+	ord     int32 // number of units that the current record has ended
 	single  *assemble.Single
-	event   ingest.Event // of the unit in hand; its memory is reused
-	held    []value      // likewise
+	event   ingest.Event // for the current unit; reused
+	held    []value      // values of the current decision; reused
 	scratch []byte
 	key     []byte
 	content []byte
 }
 
-// policy is what the joiner knows of a policy with feedback that comes later.
+// policy is the joiner's state of a policy with delayed feedback.
 type policy struct {
-	beyond  bool   // the share has as many others as it may have: nothing is joined
-	idle    bool   // it is listed in share.idle
+	beyond  bool   // whether the share has reached its limit of policies, so nothing is joined
+	idle    bool   // whether it is listed in share.idle
 	decided uint64 // turn of the last decision, see Decides
 	name    string
 	seed    uint64 // hash of the name, to be continued with a key
 	number  uint32
-	open    int // decisions, and feedback that waits
+	open    int // number of open decisions, including waiting feedback
 	share   *share
 	rules   *rules
 	groupBy []string
@@ -76,10 +76,10 @@ type policy struct {
 	rated   []rated
 }
 
-// hash returns the hash of a key of the policy. It is the same in every process.
+// hash returns the hash of a key of the policy. It is the same in all processes.
 func (p *policy) hash(key []byte) uint64 { return fnv1a(p.seed, key) }
 
-// fnv1a continues an FNV-1a hash of 64 bits. Package hash/fnv would allocate one for each record.
+// fnv1a continues a 64-bit FNV-1a hash. Package hash/fnv would allocate for each record.
 func fnv1a(hash uint64, text []byte) uint64 {
 	const prime = 1099511628211
 	for _, b := range text {
@@ -88,10 +88,10 @@ func fnv1a(hash uint64, text []byte) uint64 {
 	return hash
 }
 
-// fnvBasis is the FNV-1a hash of nothing.
+// fnvBasis is the FNV-1a hash of the empty string.
 const fnvBasis = 14695981039346656037
 
-// New returns a joiner without open decisions. Values for which a unit has no room are counted with those of episodes.
+// New returns a joiner without open decisions. Values that exceed the limits of a unit are counted in episodes.
 func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
 	j := &Joiner{options: o, metrics: m, single: assemble.NewSingle(episodes)}
 	j.reset()
@@ -107,30 +107,31 @@ func (j *Joiner) reset() {
 	j.store = newStore(j.withHorizons, func(policy uint32, key []byte) uint64 { return j.byNumber[policy].hash(key) }, j.due)
 }
 
-// due returns the next moment at which a decision is judged, in Unix nanoseconds.
+// due returns the next moment of a decision in Unix nanoseconds.
 func (j *Joiner) due(d *decision) int64 {
 	return d.ts + int64(j.byNumber[d.policy].rules.moments[d.stage])
 }
 
-// Close removes the open decisions from the metrics. The joiner must not be used afterwards.
+// Close removes the open decisions from the metrics. Do not use the joiner afterwards.
 func (j *Joiner) Close() {
 	j.metrics.open.Sub(float64(j.store.n))
 	j.reset()
 }
 
-// Open returns the number of open decisions, with feedback whose decision is missing.
+// Open returns the number of open decisions, including feedback whose decision is missing.
 func (j *Joiner) Open() int { return j.store.n }
 
-// Takes reports whether the records of a policy are joined here.
+// Takes reports whether the joiner processes the records of a policy.
 func (j *Joiner) Takes(name string) bool { return j.policy(name) != nil }
 
-// Watches reports whether a record of any policy with such feedback has been folded in.
+// Watches reports whether any decision or feedback has been opened.
 func (j *Joiner) Watches() bool { return j.store.seq > 0 }
 
-// maxPolicies is how many policies of a share are known at a time, unless it has a limit or more have open decisions.
+// maxPolicies is the maximum number of policies that are remembered per share. A share may have its own limit, and
+// policies with open decisions are always remembered.
 const maxPolicies = 20_000
 
-// policy returns a policy, nil if it has no feedback that comes later.
+// policy returns a policy, or nil if it has no delayed feedback.
 func (j *Joiner) policy(name string) *policy {
 	if last := j.ofLast; last != nil && last.name == name && (!last.beyond || !last.share.hasRoom()) {
 		return last
@@ -150,7 +151,7 @@ func (j *Joiner) policy(name string) *policy {
 	return p
 }
 
-// meet looks up a policy that is not known.
+// meet adds a policy that is not known yet.
 func (j *Joiner) meet(name string) *policy {
 	c := j.options.Of(name)
 	if !c.Enabled() {
@@ -187,12 +188,12 @@ func (j *Joiner) freeNumber() uint32 {
 	return uint32(len(j.byNumber) - 1)
 }
 
-// forgetIdle forgets a policy of a share of which nothing is open, and reports whether there was one.
+// forgetIdle forgets a policy of the share that has no open decisions. It reports whether there was one.
 func (j *Joiner) forgetIdle(s *share) bool {
 	for len(s.idle) > 0 {
 		p := s.idle[0]
 		s.idle[0], s.idle = nil, s.idle[1:]
-		if p.idle = false; p.open > 0 { // it is listed again when nothing is
+		if p.idle = false; p.open > 0 { // it is listed again when nothing is open
 			continue
 		}
 		delete(j.policies, p.name)
@@ -205,7 +206,8 @@ func (j *Joiner) forgetIdle(s *share) bool {
 	return false
 }
 
-// Decided returns the turn of the last decision of a policy, as given to Decides; 0 if the policy is not known.
+// Decided returns the turn of the last decision of a policy, as passed to Decides. It returns 0 if the policy is not
+// known.
 func (j *Joiner) Decided(name string) uint64 {
 	if p := j.policies[name]; p != nil {
 		return p.decided
@@ -213,7 +215,7 @@ func (j *Joiner) Decided(name string) uint64 {
 	return 0
 }
 
-// Decides notes the turn of a decision of a policy that Takes has accepted. It is not saved.
+// Decides records the turn of a decision of a policy for which Takes returned true. Turns are not saved.
 func (j *Joiner) Decides(name string, turn uint64) { j.policy(name).decided = turn }
 
 // withHorizons returns a group with the groups of its horizons.
@@ -227,14 +229,17 @@ func (j *Joiner) withHorizons(k groupKey) groupOf {
 	return g
 }
 
-// Fold takes the next record of a policy that Takes has accepted. Advance must have been called with its time.
+// Fold processes the next record of a policy for which Takes returned true. Advance must have been called with its
+// time.
 func (j *Joiner) Fold(e *ingest.Event, clock int64) { j.fold(e, clock, true) }
 
-// FoldFrom takes feedback of a policy that Takes has accepted from another topic than the decisions. It neither moves
-// the clock nor ends a decision: which units come, and at which record, depends on the partition of the decisions alone.
+// FoldFrom processes feedback from a different topic than the decisions, for a policy for which Takes returned true. It
+// neither advances the clock nor ends a decision, so the units and their positions depend only on the partition of the
+// decisions.
 func (j *Joiner) FoldFrom(e *ingest.Event, clock int64) { j.fold(e, clock, false) }
 
-// Holds reports whether the key of a record of a policy that Takes has accepted is open.
+// Holds reports whether the decision or feedback with the same key as a record is open. Takes must have returned true
+// for its policy.
 func (j *Joiner) Holds(e *ingest.Event) bool {
 	p := j.policy(e.Policy)
 	if p.beyond {
@@ -249,7 +254,7 @@ func (j *Joiner) Holds(e *ingest.Event) bool {
 	return d != nil
 }
 
-// fold is Fold for the records of this partition, own, and FoldFrom for others.
+// fold implements Fold for own records of this partition, and FoldFrom for others.
 func (j *Joiner) fold(e *ingest.Event, clock int64, own bool) {
 	p := j.policy(e.Policy)
 	if p.beyond {
@@ -262,7 +267,7 @@ func (j *Joiner) fold(e *ingest.Event, clock int64, own bool) {
 	case key == "":
 		j.metrics.noKey.Inc()
 		return
-	case decides && (e.TS == 0 || e.TS > clock): // the clock has moved to any credible time
+	case decides && (e.TS == 0 || e.TS > clock): // the clock has already advanced to any credible time
 		j.metrics.noTime.Inc()
 		return
 	}
@@ -286,12 +291,12 @@ func (j *Joiner) fold(e *ingest.Event, clock int64, own bool) {
 	}
 }
 
-// IsDecision tells a decision from feedback, which has neither an action nor an observation.
+// IsDecision reports whether a record is a decision. Feedback has neither an action nor an observation.
 func IsDecision(e *ingest.Event) bool {
 	return e.Action.Kind != ingest.ActionNone || len(e.Observation) > 0
 }
 
-// open begins with the first record of a key: the decision, or feedback that arrives before it.
+// open opens a decision with the first record of a key, which may be feedback that arrives before its decision.
 func (j *Joiner) open(p *policy, e *ingest.Event, hash uint64, decides bool, clock int64) {
 	for j.store.n >= j.options.MaxOpen {
 		j.dropFirst()
@@ -319,7 +324,7 @@ func (j *Joiner) open(p *policy, e *ingest.Event, hash uint64, decides bool, clo
 	j.account()
 }
 
-// account updates the metric of the memory in use.
+// account updates the memory metric.
 func (j *Joiner) account() {
 	if now := j.store.bytes(); now != j.accounted {
 		j.metrics.bytes.Add(now - j.accounted)
@@ -327,7 +332,7 @@ func (j *Joiner) account() {
 	}
 }
 
-// decide takes over what only the decision itself says.
+// decide sets the fields that only the decision itself contains.
 func (j *Joiner) decide(p *policy, d *decision, e *ingest.Event) {
 	d.flags |= flagDecided
 	j.metrics.decided(p.hash(j.key), e.Pos.Partition.Number(), e.TS, p.rules.moments[p.rules.last()])
@@ -343,14 +348,14 @@ func (j *Joiner) decide(p *policy, d *decision, e *ingest.Event) {
 	}
 }
 
-// adopt joins a decision with the feedback that has arrived before it.
+// adopt joins a decision with feedback that arrived before it.
 func (j *Joiner) adopt(p *policy, d *decision, e *ingest.Event) {
 	early := d.ts
 	j.load(d)
 	j.decide(p, d, e)
 	d.first = e.Pos
 	if d.last.Partition != e.Pos.Partition {
-		d.last = e.Pos // the feedback came from another topic
+		d.last = e.Pos // the feedback comes from another topic
 	}
 	if early-e.TS > int64(p.rules.moments[p.rules.last()]) {
 		j.metrics.late.Add(float64(d.records))
@@ -402,7 +407,7 @@ func (j *Joiner) match(d *decision, e *ingest.Event, clock int64, own bool) {
 	j.rewrite(d, j.store.agent(d))
 }
 
-// rewardVersion notes which reward function has produced the feedback.
+// rewardVersion records the version of the reward function that produced the feedback.
 func (j *Joiner) rewardVersion(d *decision, e *ingest.Event) {
 	v := j.store.versions.values[d.versions]
 	if e.Versions.Reward == "" || e.Versions.Reward == v.Reward {
@@ -417,7 +422,7 @@ func (j *Joiner) rewardVersion(d *decision, e *ingest.Event) {
 // load reads the numbers of a decision into j.held.
 func (j *Joiner) load(d *decision) { j.held = j.store.values(d, j.held[:0]) }
 
-// rewrite replaces the numbers of a decision by j.held.
+// rewrite replaces the numbers of a decision with j.held.
 func (j *Joiner) rewrite(d *decision, agent []byte) {
 	before, layout := d.text, d.layout
 	key := append(j.key[:0], j.store.key(d)...)
@@ -430,7 +435,7 @@ func (j *Joiner) rewrite(d *decision, agent []byte) {
 	j.store.layouts.give(layout)
 }
 
-// remember reports whether a feedback record has been delivered before, and remembers it.
+// remember reports whether a feedback record was delivered before, and remembers it if not.
 func (j *Joiner) remember(d *decision, e *ingest.Event) (repeated bool) {
 	b := binary.LittleEndian.AppendUint64(j.content[:0], uint64(e.TS))
 	b = appendNumber(b, e.Reward)
@@ -467,8 +472,8 @@ func (j *Joiner) addReward(d *decision, e *ingest.Event) {
 	}
 }
 
-// addNumbers folds the numbers of a record into the decision and j.held. Rewards and their components add up; of an
-// outcome, the last value counts.
+// addNumbers adds the numbers of a record to the decision and to j.held. Rewards and their components are summed. For
+// an outcome, the last value counts.
 func (j *Joiner) addNumbers(d *decision, e *ingest.Event, decides bool) {
 	j.addReward(d, e)
 	if decides {
@@ -500,10 +505,10 @@ func (j *Joiner) addNumbers(d *decision, e *ingest.Event, decides bool) {
 	}
 }
 
-// mostValues bounds what feedback can add to a decision. A unit has room for fewer signals, and counts the others.
+// mostValues is the maximum number of values of a decision. A unit has room for fewer signals, and counts the others.
 const mostValues = 2 * ingest.MaxValues
 
-// place returns a value in j.held, 0 if it is new; nil if there is no room.
+// place returns a pointer to a value in j.held. It is 0 if it is new. It returns nil if there is no room.
 func (j *Joiner) place(k kind, name string) *float64 {
 	for i := range j.held {
 		if j.held[i].kind == k && j.held[i].name == name {
@@ -517,14 +522,15 @@ func (j *Joiner) place(k kind, name string) *float64 {
 	return &j.held[len(j.held)-1].x
 }
 
-// dropFirst gives up the decision that is due first, to make room.
+// dropFirst drops the decision that is due first, to make room.
 func (j *Joiner) dropFirst() {
 	d, slot, _ := j.store.next()
 	j.metrics.dropped.Inc()
 	j.finish(d, slot)
 }
 
-// finish closes a decision, or feedback whose decision did not come. Later records of a decision are recognized.
+// finish closes a decision, or feedback whose decision has not arrived. Later records for a closed decision are
+// recognized.
 func (j *Joiner) finish(d *decision, slot uint32) {
 	if d.has(flagDecided) {
 		j.byNumber[d.policy].share.ended.add(d.hash)
@@ -558,7 +564,7 @@ func (j *Joiner) Forget(name string) {
 	}
 }
 
-// ended recognizes decisions that are closed: the last mostEnded, and up to as many before them.
+// ended recognizes closed decisions: at least the last mostEnded ones, and at most twice as many.
 type ended struct{ now, before map[uint64]struct{} }
 
 const mostEnded = 1 << 14

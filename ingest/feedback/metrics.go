@@ -18,10 +18,10 @@ const (
 	MetricFeedbackLost  = "rewardwatch_feedback_lost_total"    // {decision="other_partition|unknown"}
 )
 
-// Metrics are shared by the joiners of all partitions.
+// Metrics contains the metrics of this package. The joiners of all partitions share them.
 type Metrics struct {
 	open            prometheus.Gauge
-	bytes           atomic.Int64 // memory of all that is open
+	bytes           atomic.Int64 // memory of the open decisions
 	final, dropped  prometheus.Counter
 	repeated        prometheus.Counter
 	noKey, noTime   prometheus.Counter
@@ -32,7 +32,7 @@ type Metrics struct {
 
 	apart                      *apart
 	elsewhere, nowhere         prometheus.Counter
-	lostElsewhere, lostSampled atomic.Int64 // the same, for Apart
+	lostElsewhere, lostSampled atomic.Int64 // same as elsewhere and the whole sample, for Apart
 }
 
 // NewMetrics registers the metrics of this package.
@@ -77,18 +77,18 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Bytes returns the memory that the open decisions of all joiners take. It holds no pointers.
+// Bytes returns the memory of the open decisions of all joiners. It contains no pointers.
 func (m *Metrics) Bytes() int64 { return m.bytes.Load() }
 
-// decided notes where a decision is, and counts feedback that has waited for it in another partition.
+// decided records the partition of a decision, and counts feedback for it that was given up in another partition.
 func (m *Metrics) decided(key uint64, partition int32, ts int64, window time.Duration) {
 	if elsewhere := m.apart.decided(key, partition, ts, window); elsewhere > 0 {
 		m.elsewhere.Add(float64(elsewhere))
-		m.lostElsewhere.Add(elsewhere) // it is among the sampled already
+		m.lostElsewhere.Add(elsewhere) // lostSampled already includes these records
 	}
 }
 
-// lost counts feedback that has waited for its decision in vain.
+// lost counts feedback that is given up because its decision has not arrived.
 func (m *Metrics) lost(key uint64, partition int32, records int64) {
 	m.unmatched.Add(float64(records))
 	switch sampled, elsewhere := m.apart.lost(key, partition, records); {
@@ -102,6 +102,6 @@ func (m *Metrics) lost(key uint64, partition int32, records int64) {
 	}
 }
 
-// Apart returns how many records of feedback, of a sample, had no decision in their partition, and how many of them had
-// one in another partition that is read here.
+// Apart returns the number of sampled feedback records that had no decision in their partition, and how many of these
+// had one in another partition that this instance reads.
 func (m *Metrics) Apart() (elsewhere, of int64) { return m.lostElsewhere.Load(), m.lostSampled.Load() }

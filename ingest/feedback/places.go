@@ -1,14 +1,14 @@
 package feedback
 
-// places finds decisions by their hashes, which are all different. It holds only slots, so that a million decisions cost
-// it between 6 and 12 bytes each: the hashes are read where the decisions are. Collisions take the next free cell.
+// places is a hash table from the hashes of decisions, which are unique, to their slots. It stores only slots, so a
+// decision takes between 6 and 12 bytes. Hashes are read from the decisions. Collisions use linear probing.
 type places struct {
-	cells []uint32 // 1 + slot, 0 for an empty cell; a power of two of them
+	cells []uint32 // 1 + slot, or 0 for an empty cell; the length is a power of two
 	n     int
 	hash  func(slot uint32) uint64
 }
 
-// fewestCells is how many cells there are at first.
+// fewestCells is the initial number of cells.
 const fewestCells = 1 << 10
 
 // find returns the slot of a hash.
@@ -20,7 +20,7 @@ func (p *places) find(hash uint64) (slot uint32, taken bool) {
 	return slot - 1, slot != 0
 }
 
-// cell returns where a hash is, or the empty cell where it would be.
+// cell returns the index of the cell with a hash, or of the empty cell where it would be added.
 func (p *places) cell(hash uint64) uint64 {
 	mask := uint64(len(p.cells) - 1)
 	at := hash & mask
@@ -30,7 +30,7 @@ func (p *places) cell(hash uint64) uint64 {
 	return at
 }
 
-// put enters the slot of a hash that is not there yet. At most three quarters of the cells are taken.
+// put adds the slot of a hash that is not in the table. At most three quarters of the cells are used.
 func (p *places) put(hash uint64, slot uint32) {
 	if 4*(p.n+1) > 3*len(p.cells) {
 		p.grow()
@@ -49,7 +49,7 @@ func (p *places) grow() {
 	}
 }
 
-// remove removes a hash. It moves back those that a search would otherwise no longer reach.
+// remove removes a hash. It moves back the following entries that a search would otherwise no longer reach.
 func (p *places) remove(hash uint64) {
 	mask := uint64(len(p.cells) - 1)
 	hole := p.cell(hash)

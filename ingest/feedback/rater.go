@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// rated is an outcome that people rate, and the label of the rater.
+// rated is an outcome that people rate, with the label that identifies the rater.
 type rated struct{ outcome, label string }
 
 // ratedOf returns the rated outcomes of a policy, sorted.
@@ -20,7 +20,7 @@ func ratedOf(by map[string]string) (out []rated) {
 	return out
 }
 
-// rate notes in j.held who gave the outcomes of a record. The rater of a value that is replaced is forgotten.
+// rate stores the raters of a record's outcomes in j.held. They replace the raters of previous values.
 func (j *Joiner) rate(p *policy, e *ingest.Event) {
 	for _, r := range p.rated {
 		if !slices.ContainsFunc(e.Outcomes, func(v ingest.Value) bool { return v.Name == r.outcome }) {
@@ -34,15 +34,15 @@ func (j *Joiner) rate(p *policy, e *ingest.Event) {
 	}
 }
 
-// labels returns the labels of the unit of a decision in hand: those of the decision, but of the last one who rated it, and the
-// rater of each outcome.
+// labels returns the labels of the current decision's unit. They are the labels of the decision, with those that
+// identify raters replaced by the last raters, and a RaterLabel for each rated outcome.
 func (j *Joiner) labels(d *decision) []ingest.Label {
 	of := j.store.groups.values[d.group].split
 	rated := j.byNumber[d.policy].rated
 	if !slices.ContainsFunc(j.held, func(v value) bool { return v.kind == rater && isRated(rated, v.name) }) {
 		return of
 	}
-	out := slices.Clone(of) // it is shared with other decisions
+	out := slices.Clone(of) // shared with other decisions
 	for _, v := range j.held {
 		for _, r := range rated {
 			if v.kind == rater && v.name == r.outcome {
@@ -56,13 +56,14 @@ func (j *Joiner) labels(d *decision) []ingest.Label {
 	return out
 }
 
-// isRated reports whether people rate an outcome. Decisions from before a change of the configuration may have raters of
-// others.
+// isRated reports whether people rate an outcome. Decisions from before a configuration change may have raters for
+// other outcomes.
 func isRated(all []rated, outcome string) bool {
 	return slices.ContainsFunc(all, func(r rated) bool { return r.outcome == outcome })
 }
 
-// raterOf returns who has given an outcome of the decision in hand: by the label of the decision, unless feedback says so.
+// raterOf returns the rater of an outcome of the current decision: from the feedback or, if it has none, from the
+// labels of the decision.
 func (j *Joiner) raterOf(r rated, of []ingest.Label) string {
 	for _, v := range j.held {
 		if v.kind == rater && v.name == r.outcome {

@@ -8,32 +8,32 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Share is a part of the policies with room of its own: what it opens and ends takes nothing from the others.
+// Share is a part of the policies with its own limits, so that it does not affect the others.
 type Share struct {
 	Name        string
-	MaxOpen     int                // the most decisions held open; above it, others are not joined
-	Over        prometheus.Counter // counts those; nil if nothing is counted
-	MaxPolicies int                // the most policies known at a time; above it, records of others are not joined; 0 for no limit
-	Beyond      prometheus.Counter // counts those; nil if nothing is counted
+	MaxOpen     int                // maximum number of open decisions; when it is reached, further ones are not joined
+	Over        prometheus.Counter // counts decisions that are not joined because of MaxOpen; may be nil
+	MaxPolicies int                // maximum number of known policies; when it is reached, records of further policies are not joined; 0 for no limit
+	Beyond      prometheus.Counter // counts records that are not joined because of MaxPolicies; may be nil
 }
 
-// share is a share as it is used.
+// share is the state of a Share.
 type share struct {
 	Share
 	open  int
 	ended ended
-	known int       // policies
-	idle  []*policy // those of which nothing was open once, the earliest first; some have begun again
+	known int       // number of policies
+	idle  []*policy // policies that had no open decisions at some time, oldest first; some may have open ones again
 }
 
-// rests lists a policy of which nothing is open.
+// rests lists a policy that has no open decisions.
 func (s *share) rests(p *policy) {
 	if !p.idle {
 		p.idle, s.idle = true, append(s.idle, p)
 	}
 }
 
-// hasRoom reports whether a share with a limit of policies may have room for another one.
+// hasRoom reports whether a share with a limit of policies may have room for another policy.
 func (s *share) hasRoom() bool { return s.known < s.MaxPolicies || len(s.idle) > 0 }
 
 // beyond counts a record of a policy for which there is no room.
@@ -43,7 +43,7 @@ func (s *share) beyond() {
 	}
 }
 
-// full reports whether a share has no room for another decision, and counts that.
+// full reports whether a share has no room for another decision, and counts it in Over.
 func (s *share) full() bool {
 	if s.MaxOpen == 0 || s.open < s.MaxOpen {
 		return false
@@ -54,7 +54,7 @@ func (s *share) full() bool {
 	return true
 }
 
-// newShares returns shares of which nothing is open. The last one is that of the policies of no other.
+// newShares returns shares without open decisions. The last one is for policies that belong to no other share.
 func newShares(of []Share) []*share {
 	if len(of) == 0 {
 		return []*share{{}}
@@ -66,7 +66,7 @@ func newShares(of []Share) []*share {
 	return out
 }
 
-// rest returns the share of the policies of no other.
+// rest returns the share for policies that belong to no other share.
 func (j *Joiner) rest() *share { return j.shares[len(j.shares)-1] }
 
 // shareOf returns the share of a policy.
@@ -77,8 +77,8 @@ func (j *Joiner) shareOf(policy string) *share {
 	return j.shares[j.options.ShareOf(policy)]
 }
 
-// trim drops the open decisions of each share that exceed its limit, as after a restart with smaller shares: those that
-// are due first. Otherwise, the decisions of the other shares would be dropped for them.
+// trim drops open decisions of each share that exceeds its limit, for example after a restart with lower limits. It
+// drops those that are due first. Otherwise, decisions of other shares would be dropped to make room for them.
 func (j *Joiner) trim() {
 	for _, s := range j.shares {
 		if s.MaxOpen == 0 || s.open <= s.MaxOpen {
@@ -99,7 +99,7 @@ func (j *Joiner) trim() {
 	}
 }
 
-// shareWire is the saved form of what ended last in a share.
+// shareWire is the wire form of the closed decisions that a share recognizes.
 type shareWire struct {
 	Name       string   `cbor:"1,keyasint"`
 	Ended      []uint64 `cbor:"2,keyasint,omitempty"`
@@ -113,7 +113,8 @@ func (j *Joiner) sharesWire() (out []shareWire) {
 	return out
 }
 
-// resumeShares restores what has ended. A share that was not saved may have decisions among those of no share.
+// resumeShares restores the closed decisions. A share that is missing in the snapshot gets those of the last share,
+// which may include its own.
 func (j *Joiner) resumeShares(head *headWire) {
 	for _, s := range j.shares {
 		s.ended = ended{now: setOf(head.Ended), before: setOf(head.EndedFirst)}

@@ -1,6 +1,6 @@
 package feedback
 
-// table numbers values that many decisions share, and forgets those that no decision uses any longer.
+// table assigns numbers to values that many decisions share. It forgets values that are no longer used.
 type table[K comparable, V any] struct {
 	own     func(K) K // returns a copy that shares no memory with a record
 	make    func(K) V
@@ -15,7 +15,7 @@ func newTable[K comparable, V any](own func(K) K, value func(K) V) *table[K, V] 
 	return &table[K, V]{own: own, make: value, numbers: map[K]uint32{}}
 }
 
-// take returns the number of a value, which counts one more use.
+// take returns the number of a value, and counts one more use of it.
 func (t *table[K, V]) take(k K) uint32 {
 	n, known := t.numbers[k]
 	if !known {

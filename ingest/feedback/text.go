@@ -1,25 +1,26 @@
 package feedback
 
-// texts keeps the bytes of decisions in chunks without pointers, which the garbage collector need not scan. A chunk is
-// used again once none of its texts is in use. Decisions end about in the order in which they begin, so chunks empty.
+// texts stores the bytes of decisions in chunks without pointers, which the garbage collector does not have to scan. A
+// chunk is reused once none of its texts is in use. Decisions end in about the same order in which they begin, so
+// chunks become empty.
 type texts struct {
 	chunks []chunk
 	free   []uint32 // empty chunks
-	at     uint32   // the chunk that is being filled
-	bytes  int64    // of all chunks
+	at     uint32   // chunk that is being filled
+	bytes  int64    // memory of all chunks
 }
 
 type chunk struct {
 	bytes []byte
-	live  int // texts in use
+	live  int // number of texts in use
 }
 
-// place is where a text is kept.
+// place is the location of a text.
 type place struct{ chunk, at, size uint32 }
 
 const chunkSize = 64 << 10
 
-// hold keeps a copy of a text.
+// hold stores a copy of a text.
 func (t *texts) hold(text []byte) place {
 	if len(t.chunks) == 0 || len(t.chunks[t.at].bytes)+len(text) > cap(t.chunks[t.at].bytes) {
 		t.next(len(text))
@@ -46,7 +47,7 @@ func (t *texts) next(size int) {
 	t.at, t.free = t.free[last], t.free[:last]
 }
 
-// get returns a text, valid until it is dropped.
+// get returns a text. It is valid until the text is dropped.
 func (t *texts) get(p place) []byte { return t.chunks[p.chunk].bytes[p.at : p.at+p.size] }
 
 // drop ends the use of a text.

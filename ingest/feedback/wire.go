@@ -15,30 +15,30 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// stateFormat is the format of a frame of saved open decisions. Field numbers are never reused; package saved has the
+// stateFormat is the format of a frame of open decisions. Field numbers are never reused; see package saved for the
 // rules.
 var stateFormat = saved.Format[stateWire]{Version: 1}
 
-// headFormat is the format of what comes before the frames.
+// headFormat is the format of the head before the frames.
 var headFormat = saved.Format[headWire]{Version: 1}
 
-// A frame holds at most inFrame decisions, and no further one once its texts have frameBytes. What package saved
-// decompresses is bounded: a larger frame could not be read again.
+// A frame contains at most inFrame decisions, and is complete once its texts have frameBytes. The bound is required
+// because package saved limits the size of decompressed data, and could not read larger frames.
 const (
 	inFrame    = 4096
 	frameBytes = 16 << 20
 )
 
-// headWire comes before the frames, which hold so many decisions together.
+// headWire precedes the frames, which contain Decisions decisions in total.
 type headWire struct {
 	Decisions  int         `cbor:"1,keyasint"`
 	Seq        uint64      `cbor:"2,keyasint"`
-	Ended      []uint64    `cbor:"3,keyasint"`           // hashes of the decisions that ended last, ascending
-	EndedFirst []uint64    `cbor:"4,keyasint"`           // and of those before them
-	Shares     []shareWire `cbor:"5,keyasint,omitempty"` // the same of the shares but the last
+	Ended      []uint64    `cbor:"3,keyasint"`           // hashes of the most recently closed decisions, ascending
+	EndedFirst []uint64    `cbor:"4,keyasint"`           // the ones before them
+	Shares     []shareWire `cbor:"5,keyasint,omitempty"` // of all shares except the last
 }
 
-// stateWire is a frame. Its lists hold what its decisions share.
+// stateWire is a frame. Its lists contain the values that its decisions share.
 type stateWire struct {
 	Policies   []policyWire     `cbor:"1,keyasint,omitempty"`
 	Groups     []groupWire      `cbor:"2,keyasint,omitempty"`
@@ -47,7 +47,7 @@ type stateWire struct {
 	Categories []string         `cbor:"5,keyasint,omitempty"`
 	Decisions  []decisionWire   `cbor:"6,keyasint,omitempty"` // in the order in which they were opened
 
-	// Earlier builds wrote all decisions in one frame, and what is now in headWire here.
+	// Earlier builds wrote all decisions in a single frame, and the fields of headWire here.
 	Seq        uint64   `cbor:"7,keyasint,omitempty"`
 	Ended      []uint64 `cbor:"8,keyasint,omitempty"`
 	EndedFirst []uint64 `cbor:"9,keyasint,omitempty"`
@@ -65,7 +65,8 @@ type groupWire struct {
 	Labels ingest.Group `cbor:"3,keyasint,omitzero"`
 }
 
-// decisionWire is a decision. Its field 3 was used by earlier builds. Its policy, group, versions, layout and category are places in the lists of stateWire.
+// decisionWire is the wire form of a decision. Field 3 was used by earlier builds. Policy, Group, Versions, Layout and
+// Category are indices into the lists of stateWire.
 type decisionWire struct {
 	Seq        uint64              `cbor:"1,keyasint"`
 	TS         int64               `cbor:"2,keyasint"`
@@ -88,7 +89,7 @@ type decisionWire struct {
 	Flags      uint8               `cbor:"20,keyasint,omitempty"`
 }
 
-// Snapshot writes the open decisions, with only one frame of them in memory. The same decisions always make the same
+// Snapshot writes the open decisions. It keeps only one frame in memory. The same decisions always produce the same
 // bytes.
 func (j *Joiner) Snapshot(w io.Writer) error {
 	open := j.store.inOrder()
@@ -121,7 +122,7 @@ func (s *store) inOrder() []uint32 {
 	return open
 }
 
-// frame returns a frame of the first of the decisions, in the memory of the given ones.
+// frame returns a frame with the first of the given decisions. It reuses memory.
 func (j *Joiner) frame(open []uint32, memory []decisionWire) *stateWire {
 	w := &stateWire{Decisions: memory[:0]}
 	n := newNumbering(j, w)
@@ -134,7 +135,7 @@ func (j *Joiner) frame(open []uint32, memory []decisionWire) *stateWire {
 	return w
 }
 
-// numbering numbers shared values in the order of their first use, so that equal states have equal numbers.
+// numbering numbers shared values in the order of their first use, so that equal states have equal snapshots.
 type numbering struct {
 	j                                         *Joiner
 	w                                         *stateWire
@@ -147,7 +148,8 @@ func newNumbering(j *Joiner, w *stateWire) *numbering {
 	return &numbering{j: j, w: w, policy: empty(), group: empty(), versions: empty(), layout: empty(), category: empty()}
 }
 
-// number returns the number of a shared value in the snapshot. first is called when it is used for the first time.
+// number returns the number of a shared value in the snapshot. It calls first when the value is used for the first
+// time.
 func number(numbers map[uint32]uint32, live uint32, first func()) uint32 {
 	n, known := numbers[live]
 	if !known {
@@ -204,16 +206,16 @@ func (r *rules) nanoseconds() []int64 {
 
 var errInconsistent = errors.New("the snapshot is inconsistent")
 
-// Restore replaces the open decisions by those that Snapshot wrote. clock is how far the partition had been read in
-// event time. Decisions of a policy whose rewards now come with its decisions are dropped and counted, as are those with
-// another key or other group_by labels than are configured now.
-// If its window or horizons have changed, its decisions are judged at those moments that are still ahead. After an error
-// the joiner is empty.
+// Restore replaces the open decisions with those that Snapshot wrote. clock is the event time up to which the partition
+// had been read. Decisions are dropped and counted if their policy no longer has delayed feedback, or if the configured
+// key or group_by labels have changed. If the window or the horizons have changed, units are emitted at those moments
+// that are still ahead. After an error, the joiner is empty.
 func (j *Joiner) Restore(r io.Reader, clock int64) error {
 	return j.restored(func() error { return j.readFrames(r, clock) })
 }
 
-// RestoreWhole is Restore for what earlier builds wrote: all decisions in one part, or an empty one for none.
+// RestoreWhole is like Restore for the format of earlier builds: all decisions in one part, which is empty if there are
+// none.
 func (j *Joiner) RestoreWhole(part []byte, clock int64) error {
 	return j.restored(func() error {
 		if len(part) == 0 {
@@ -230,7 +232,7 @@ func (j *Joiner) RestoreWhole(part []byte, clock int64) error {
 	})
 }
 
-// Saved returns what Snapshot wrote, for a joiner that is to restore it later.
+// Saved returns the bytes that Snapshot wrote, for a joiner that restores them later.
 func Saved(r io.Reader) ([]byte, error) {
 	var whole bytes.Buffer
 	if _, err := eachFrame(io.TeeReader(r, &whole), func(*stateWire) error { return nil }); err != nil {
@@ -239,7 +241,7 @@ func Saved(r io.Reader) ([]byte, error) {
 	return whole.Bytes(), nil
 }
 
-// restored empties the joiner, and again if reading fails.
+// restored empties the joiner and calls read. If that fails, it empties the joiner again.
 func (j *Joiner) restored(read func() error) error {
 	j.metrics.open.Sub(float64(j.store.n))
 	j.reset()
@@ -259,7 +261,7 @@ func (j *Joiner) readFrames(r io.Reader, clock int64) error {
 	return j.resume(head)
 }
 
-// eachFrame reads what Snapshot wrote, and passes on its frames. It returns what comes before them.
+// eachFrame reads the output of Snapshot, and passes each frame to take. It returns the head.
 func eachFrame(r io.Reader, take func(*stateWire) error) (*headWire, error) {
 	head, err := headFormat.ReadFrame(r)
 	if err != nil {
@@ -281,7 +283,7 @@ func eachFrame(r io.Reader, take func(*stateWire) error) (*headWire, error) {
 	return head, nil
 }
 
-// resume restores what is not of a single decision.
+// resume restores the state that does not belong to a single decision.
 func (j *Joiner) resume(head *headWire) error {
 	if j.store.seq > head.Seq {
 		return errInconsistent
@@ -316,7 +318,7 @@ func (j *Joiner) restore(w *stateWire, clock int64) error {
 	return nil
 }
 
-// valid reports whether the numbers of a decision lead somewhere.
+// valid reports whether the indices and sizes of a decision are valid.
 func (d *decisionWire) valid(w *stateWire) bool {
 	inside := func(n uint32, of int) bool { return int64(n) < int64(of) }
 	if !inside(d.Policy, len(w.Policies)) || !inside(d.Layout, len(w.Layouts)) || d.Seq == 0 || d.Records < 0 || d.Records > math.MaxUint32 {
@@ -367,7 +369,7 @@ func (j *Joiner) reopen(p *policy, w *decisionWire, from *stateWire, changed boo
 	return nil
 }
 
-// reschedule finds the first moment of a decision that is still ahead of the clock.
+// reschedule sets the first moment of a decision that is still ahead of the clock.
 func (r *rules) reschedule(d *decision, clock int64) {
 	at := 0
 	for at < r.last() && (!d.has(flagDecided) || d.ts+int64(r.moments[at]) < clock) {

@@ -16,28 +16,28 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// OperationTimeout bounds every read and write for which kafka-go sets no deadline, such as the SASL handshake. A
-	// broker that accepts connections and never answers would block the caller forever.
+	// OperationTimeout is the timeout of every read and write for which kafka-go sets no deadline, such as the SASL
+	// handshake. Otherwise, a broker that accepts connections but never responds would block the caller forever.
 	OperationTimeout = 15 * time.Second
-	// farewell limits how long leaving the group takes once everything else has stopped.
+	// farewell is the maximum time for leaving the group once everything else has stopped.
 	farewell = 2 * time.Second
 	// MetadataAge is the maximum age of a client's topic metadata.
 	MetadataAge = time.Second
 )
 
-// Network creates all connections to the cluster, so that each has the same security and limits.
+// Network creates all connections to the cluster, so that all have the same security and timeouts.
 type Network struct {
 	Dialer    *kafka.Dialer
 	Transport *kafka.Transport
-	tls       *tls.Config // of the dialer's connections; nil for none
+	tls       *tls.Config // for the dialer's connections; nil for none
 	end       context.CancelFunc
 
 	mu      sync.Mutex
 	retired bool
-	conns   map[*boundedConn]struct{} // of the dialer, open and created before Retire
+	conns   map[*boundedConn]struct{} // of the dialer; open, and created before Retire
 }
 
-// NewNetwork reads the secrets and certificates that the configuration names.
+// NewNetwork returns a Network. It reads the secrets and certificates named in the configuration, but does not connect.
 func NewNetwork(c ingest.KafkaConfig) (*Network, error) {
 	encryption, err := c.TLS.Load()
 	if err != nil {
@@ -58,7 +58,7 @@ func NewNetwork(c ingest.KafkaConfig) (*Network, error) {
 	return n, nil
 }
 
-// Client returns a client for requests that do not address one partition.
+// Client returns a client for requests that do not address a single partition.
 func (n *Network) Client(brokers []string) *kafka.Client {
 	return &kafka.Client{Addr: kafka.TCP(brokers...), Transport: n.Transport, Timeout: OperationTimeout}
 }
@@ -107,7 +107,7 @@ func TopicSetting(ctx context.Context, client *kafka.Client, topic, name string)
 	return "", fmt.Errorf("the brokers do not report %s of topic %s", name, topic)
 }
 
-// Leader connects to the leader of a partition, as reported by the first broker that answers.
+// Leader connects to the leader of a partition, as reported by the first broker that responds.
 func (n *Network) Leader(ctx context.Context, brokers []string, topic string, partition int) (*Leader, error) {
 	var errs []error
 	for _, broker := range brokers {
@@ -140,7 +140,7 @@ func (n *Network) connect(ctx context.Context, broker string, found kafka.Partit
 	return newLeader(conn, wire, n.Dialer.ClientID, found.Topic, found.ID), nil
 }
 
-// AnyBroker connects to the first broker that answers.
+// AnyBroker connects to the first broker that responds.
 func (n *Network) AnyBroker(ctx context.Context, brokers []string) (*kafka.Conn, error) {
 	var errs []error
 	for _, broker := range brokers {
@@ -158,7 +158,7 @@ func (n *Network) findLeader(ctx context.Context, broker, topic string, partitio
 	if err != nil {
 		return kafka.Partition{}, err
 	}
-	defer conn.Close() // its answers have been read
+	defer conn.Close() // all responses have been read
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	all, err := conn.ReadPartitions(topic)
 	if err != nil {
@@ -172,7 +172,7 @@ func (n *Network) findLeader(ctx context.Context, broker, topic string, partitio
 	return kafka.Partition{}, kafka.LeaderNotAvailable
 }
 
-// dial opens the connections of the dialer.
+// dial opens connections for the dialer.
 func (n *Network) dial(ctx context.Context, protocol, address string) (net.Conn, error) {
 	conn, err := n.open(ctx, protocol, address)
 	if err != nil || n.tls == nil {
@@ -213,14 +213,14 @@ func (n *Network) forget(c *boundedConn) {
 	delete(n.conns, c)
 }
 
-// Retire separates the existing connections from those opened later to leave the group, which are short-lived.
+// Retire separates the existing connections from short-lived ones that are opened later to leave the group.
 func (n *Network) Retire() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.retired = true
 }
 
-// Cut closes the connections opened before Retire. Otherwise a join that waits for other members could delay the
+// Cut closes the connections opened before Retire. Otherwise, a join that waits for other members could delay the
 // shutdown by half a minute.
 func (n *Network) Cut() {
 	n.mu.Lock()
@@ -230,13 +230,13 @@ func (n *Network) Cut() {
 	}
 	n.mu.Unlock()
 	for _, c := range left {
-		c.Close() // no reader remains
+		c.Close() // no reader is left
 	}
-	n.end() // a request that comes even now would otherwise open a pool of connections that stays open
+	n.end() // otherwise, a late request would open a pool of connections that stays open
 	n.Transport.CloseIdleConnections()
 }
 
-// boundedConn is a connection that never waits without a deadline.
+// boundedConn is a connection whose operations always have a deadline.
 type boundedConn struct {
 	net.Conn
 	closed func() // nil if unused
@@ -249,13 +249,13 @@ func bounded(t time.Time) time.Time {
 	return t
 }
 
-// SetDeadline replaces "no deadline" by the longest one allowed.
+// SetDeadline replaces "no deadline" with the latest one allowed.
 func (c *boundedConn) SetDeadline(t time.Time) error { return c.Conn.SetDeadline(bounded(t)) }
 
-// SetReadDeadline replaces "no deadline" by the longest one allowed.
+// SetReadDeadline replaces "no deadline" with the latest one allowed.
 func (c *boundedConn) SetReadDeadline(t time.Time) error { return c.Conn.SetReadDeadline(bounded(t)) }
 
-// SetWriteDeadline replaces "no deadline" by the longest one allowed.
+// SetWriteDeadline replaces "no deadline" with the latest one allowed.
 func (c *boundedConn) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(bounded(t)) }
 
 // Close closes the connection.

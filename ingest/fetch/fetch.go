@@ -1,5 +1,5 @@
-// Package fetch reads Kafka partitions without the reader of kafka-go: over secured and bounded connections, with
-// record batches as streams in bounded memory, and by sections without a consumer group.
+// Package fetch reads Kafka partitions without kafka-go's reader. It uses secured connections with timeouts, streams
+// record batches in bounded memory, and can read sections of partitions without a consumer group.
 package fetch
 
 import (
@@ -19,46 +19,46 @@ import (
 )
 
 const (
-	// fetchVersion is the first version with which brokers send zstd. Brokers of Kafka 2.1 and later support it.
+	// fetchVersion is the first version with which brokers send zstd batches. Brokers since Kafka 2.1 support it.
 	fetchVersion = 10
-	// readCommitted makes the broker report aborted transactions and hold back open ones.
+	// readCommitted makes brokers report aborted transactions, and withhold open ones.
 	readCommitted = 1
-	// wireBuffer is the buffer for received, unread bytes.
+	// wireBuffer is the size of the buffer for received bytes.
 	wireBuffer = 64 << 10
-	// maxAborted is the maximum number of aborted transactions in one answer.
+	// maxAborted is the maximum number of aborted transactions in a response.
 	maxAborted = 1 << 20
 )
 
 const (
-	// fetchMessages is how many messages of the largest size one answer of the broker may hold.
+	// fetchMessages is the number of messages of the maximum size that fit in a response.
 	fetchMessages = 4
 	// maxFetch is the maximum size to request.
 	maxFetch = 1 << 30
-	// MaxLarger is how many doublings of the size reach maxFetch.
+	// MaxLarger is the maximum number of doublings of the size, enough to reach maxFetch.
 	MaxLarger = 30
-	// MaxWait is how long a broker holds back an empty answer.
+	// MaxWait is how long a broker may delay an empty response.
 	MaxWait = 250 * time.Millisecond
 )
 
-// Size returns how many bytes to request.
+// Size returns the number of bytes to request after the given number of doublings.
 func Size(maxMessage ingest.ByteSize, larger int) int {
 	return int(min(fetchMessages*int64(maxMessage)<<larger, maxFetch))
 }
 
-// errAnswer means that an answer of a broker does not follow the protocol.
+// errAnswer means that the response of a broker violates the protocol.
 var errAnswer = errors.New("the broker's response is malformed")
 
-// Leader is a connection to the leader of a partition. Its fetches bypass kafka-go, which holds a whole record batch in
-// memory before it checks the size of a record, and does not report which records belong to aborted transactions.
+// Leader is a connection to the leader of a partition. Its fetches bypass kafka-go, which reads a whole record batch
+// into memory before it checks the size of a record, and does not report which records belong to aborted transactions.
 type Leader struct {
 	*kafka.Conn
-	wire    net.Conn // of Conn, which is idle during a fetch
+	wire    net.Conn // connection of Conn, which is idle during a fetch
 	in      *bufio.Reader
-	client  string // its name
+	client  string // client ID
 	request fetch.Request
 	calls   int32
-	wait    time.Duration // for the next bytes
-	set     Batches       // of the last answer, kept to reuse its memory
+	wait    time.Duration // timeout for the next bytes
+	set     Batches       // of the last response; kept to reuse its memory
 }
 
 func newLeader(conn *kafka.Conn, wire net.Conn, client, topic string, partition int) *Leader {
@@ -73,8 +73,8 @@ func newLeader(conn *kafka.Conn, wire net.Conn, client, topic string, partition 
 	return l
 }
 
-// patient reads from the connection. It bounds each wait rather than their sum, as the records may take a long time to
-// process.
+// patient reads from the connection with a timeout for each read rather than for all of them, because processing the
+// records may take a long time.
 type patient struct{ l *Leader }
 
 // Read implements io.Reader.
@@ -85,20 +85,21 @@ func (p patient) Read(b []byte) (int, error) {
 	return p.l.wire.Read(b)
 }
 
-// Answer is an answer for a partition. It must be read to its end, or closed, before the next fetch.
+// Answer is a response for a partition. It must be read to its end or closed before the next fetch.
 type Answer struct {
-	HighWater int64 // the offset of the next record to be written
-	End       int64 // the offset of the first record of an open transaction, else HighWater
+	HighWater int64 // offset of the next record to be written
+	End       int64 // offset of the first record of an open transaction, or HighWater
 	Steps
 }
 
-// Steps are the steps through an answer.
+// Steps iterates over a response.
 type Steps interface {
-	// Step advances to the next step. At the end of the answer the error is io.EOF.
+	// Step advances to the next step. At the end of the response, the error is io.EOF.
 	Step() (Found, error)
 }
 
-// Fetch requests records from an offset on, up to about size bytes. Values longer than limit are returned truncated.
+// Fetch requests about size bytes of records, starting at the offset from. Values longer than limit are returned
+// truncated.
 func (l *Leader) Fetch(from int64, size int, limit ingest.ByteSize, wait time.Duration) (*Answer, error) {
 	l.wait = wait + OperationTimeout
 	if err := l.ask(from, size, wait); err != nil {
@@ -123,14 +124,14 @@ func (l *Leader) ask(from int64, size int, wait time.Duration) error {
 	return protocol.WriteRequest(l.wire, fetchVersion, l.calls, l.client, r)
 }
 
-// receive reads an answer up to its record batches.
+// receive reads a response up to its record batches.
 func (l *Leader) receive(limit int64) (*Answer, error) {
 	f := &fields{in: l.in, left: 4}
 	f.left = int64(f.int32())
 	correlation := f.int32()
-	f.int32() // how long a quota has delayed the answer
+	f.int32() // delay of the response by a quota
 	failed := f.int16()
-	f.int32() // the session: none
+	f.int32() // session, which is not used
 	if f.err == nil && correlation != l.calls {
 		return nil, fmt.Errorf("%w: its correlation ID is %d instead of %d", errAnswer, correlation, l.calls)
 	}
@@ -141,15 +142,15 @@ func (l *Leader) receive(limit int64) (*Answer, error) {
 	if topics := f.int32(); f.err == nil && topics != 1 {
 		return nil, fmt.Errorf("%w: expected 1 topic, found %d", errAnswer, topics)
 	}
-	f.skip(int64(f.int16())) // the topic
+	f.skip(int64(f.int16())) // topic
 	if partitions := f.int32(); f.err == nil && partitions != 1 {
 		return nil, fmt.Errorf("%w: expected 1 partition, found %d", errAnswer, partitions)
 	}
-	f.int32() // the partition
+	f.int32() // partition
 	failed = f.int16()
 	a := &Answer{HighWater: f.int64(), Steps: &l.set}
 	stable := f.int64()
-	f.int64() // the start of the log
+	f.int64() // start of the log
 	aborted := f.aborted()
 	size := int64(f.int32())
 	switch {
@@ -169,10 +170,10 @@ func (l *Leader) receive(limit int64) (*Answer, error) {
 	return a, nil
 }
 
-// abortedTransaction is an aborted transaction of a producer, from its first offset to its marker.
+// abortedTransaction is an aborted transaction of a producer. It extends from its first offset to its marker.
 type abortedTransaction struct{ producer, first int64 }
 
-// fields reads the fields of an answer, until the first error.
+// fields reads the fields of a response until the first error.
 type fields struct {
 	in   *bufio.Reader
 	left int64
@@ -209,7 +210,8 @@ func (f *fields) skip(n int64) {
 	f.err = drop(f.in, n)
 }
 
-// aborted reads the aborted transactions that the record batches belong to, in order of their first offsets.
+// aborted reads the aborted transactions that overlap the record batches. It returns them in order of their first
+// offsets.
 func (f *fields) aborted() []abortedTransaction {
 	n := f.int32()
 	if n > maxAborted {
@@ -227,7 +229,7 @@ func (f *fields) aborted() []abortedTransaction {
 	return all
 }
 
-// unexpected distinguishes the end of the connection from io.EOF, which is the end of an answer.
+// unexpected distinguishes the end of the connection from io.EOF, which means the end of a response.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -14,32 +14,32 @@ type Kind uint8
 // The kinds of a step.
 const (
 	KindRecord  Kind = iota
-	KindControl      // the marker at the end of a transaction
+	KindControl      // marker at the end of a transaction
 	KindAborted      // records of an aborted transaction
 	KindRefused      // records that cannot be read in bounded memory and time
-	KindNothing      // offsets whose records compaction has removed
+	KindNothing      // offsets whose records were removed by compaction
 )
 
 // Found is one step through a partition: a record, or offsets to skip. Its memory is valid until the next step.
 type Found struct {
 	Kind       Kind
 	Offset     int64 // of the first record
-	Next       int64 // the offset after the last record
+	Next       int64 // offset after the last record
 	Records    int64
-	ts         int64 // when the record was created or appended, in Unix milliseconds; -1 if unknown
+	ts         int64 // time when the record was created or appended, in Unix milliseconds; -1 if unknown
 	Key, Value []byte
 	headers    []ingest.Header
-	Size       int64 // of the value; above the limit, Value is truncated and there are no headers
+	Size       int64 // size of the value; if it exceeds the limit, Value is truncated and there are no headers
 	Why        error // why the records were refused
 }
 
-// FoundRecord returns the step to a whole record that was written at a time in Unix milliseconds. It shares the memory of
-// its arguments.
+// FoundRecord returns the step for a complete record. ts is in Unix milliseconds. The step shares the memory of the
+// arguments.
 func FoundRecord(offset, ts int64, key []byte, headers []ingest.Header, value []byte) Found {
 	return Found{Offset: offset, Next: offset + 1, Records: 1, ts: ts, Key: key, headers: headers, Value: value, Size: int64(len(value))}
 }
 
-// Class is how a step must be handled.
+// Class says how a step must be handled.
 type Class uint8
 
 // The classes.
@@ -51,7 +51,7 @@ const (
 	TooLarge
 )
 
-// Classify separates telemetry from the rest.
+// Classify returns the class of a step. limit is the maximum size of a record.
 func (f *Found) Classify(limit ingest.ByteSize) Class {
 	switch {
 	case f.Kind == KindControl:
@@ -66,7 +66,7 @@ func (f *Found) Classify(limit ingest.ByteSize) Class {
 	return Telemetry
 }
 
-// Time returns when the record was created or appended, in Unix nanoseconds, or 0 if that is unknown.
+// Time returns the time when the record was created or appended, in Unix nanoseconds, or 0 if unknown.
 func (f *Found) Time() int64 {
 	if f.ts > 0 && f.ts < math.MaxInt64/int64(time.Millisecond) {
 		return f.ts * int64(time.Millisecond)
@@ -74,12 +74,12 @@ func (f *Found) Time() int64 {
 	return 0
 }
 
-// Message returns the message of a record at a position in a topic. It shares the memory of f.
+// Message returns the record as a message. It shares the memory of f.
 func (f *Found) Message(topic string, at ingest.Position) ingest.Message {
 	return ingest.Message{Topic: topic, Pos: at, TS: f.Time(), Key: f.Key, Headers: f.headers, Value: f.Value}
 }
 
-// TooLarge returns the error for a record above the limit.
+// TooLarge returns a RecordError for a record that exceeds the limit or cannot be read.
 func (f *Found) TooLarge(at ingest.Position, limit ingest.ByteSize) *ingest.RecordError {
 	if f.Kind != KindRefused {
 		return ingest.TooLarge(at, f.Size, int(limit))

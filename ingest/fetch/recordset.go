@@ -14,7 +14,7 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// The header of a record batch, integers big endian:
+// The header of a record batch. Integers are big endian.
 //
 //	first offset (8) | length of what follows (4) | epoch of the leader (4) | format (1) | checksum (4) | attributes (2) |
 //	offset of the last record from the first (4) | times (8, 8) | producer (8) | its epoch (2) | sequence (4) | records (4)
@@ -23,60 +23,60 @@ const (
 	batchHeader = batchPrefix + 4 + 1 + 4 + 2 + 4 + 8 + 8 + 8 + 2 + 4 + 4
 
 	attributeCodec         = 0x07
-	attributeAppendTime    = 0x08 // the broker has set the time, the same for all records
+	attributeAppendTime    = 0x08 // the broker has set the timestamp, which is the same for all records
 	attributeTransactional = 0x10
 	attributeControl       = 0x20
 )
 
-// maxDiscard is how many bytes of oversized records are decompressed to reach later records of the same record batch.
-// Beyond that, the rest of the record batch is refused.
+// maxDiscard is the maximum number of bytes of oversized records that are decompressed to reach later records of the
+// same record batch. Beyond it, the rest of the record batch is refused.
 const maxDiscard = 1 << 30
 
-// maxHeaders is how many bytes of headers are read. A record with more counts as one without headers.
+// maxHeaders is the maximum size of a record's headers in bytes. Larger headers are ignored.
 const maxHeaders = 64 << 10
 
 var errHeaders = errors.New("its headers are truncated")
 
 var (
-	// ErrCut means that a broker cut its answer short before the end of the first record batch.
+	// ErrCut means that a response ended before the end of its first record batch.
 	ErrCut   = errors.New("the response ends inside its first record batch")
 	errBatch = errors.New("the record batch is malformed")
-	// errDiscard means that a record is larger than what may be discarded to reach later ones.
+	// errDiscard means that oversized records exceed maxDiscard.
 	errDiscard = errors.New("its oversized records exceed 1 GiB when decompressed")
 )
 
-// Batches reads the record batches of an answer as a stream, one record at a time. It holds one value up to the limit,
-// buffers of a fixed size, and the window of a decompressor.
+// Batches reads the record batches of a response as a stream, one record at a time. Its memory is one value up to the
+// limit, buffers of a fixed size, and the window of a decompressor.
 type Batches struct {
 	in       *bufio.Reader
 	limit    int64
-	left     int64 // bytes of the answer after the current record batch
-	whole    bool  // the answer held a complete record batch
+	left     int64 // bytes of the response after the current record batch
+	whole    bool  // whether the response contained a complete record batch
 	aborted  []abortedTransaction
-	aborting map[int64]bool // producers inside an aborted transaction
+	aborting map[int64]bool // producers with an aborted transaction in progress
 
 	batch   recordBatch
-	open    bool             // its records are being read
-	raw     io.LimitedReader // the rest of the batch as received
-	body    *bufio.Reader    // the rest of its records
+	open    bool             // whether the records of batch are being read
+	raw     io.LimitedReader // rest of the batch as received
+	body    *bufio.Reader    // rest of its records, decompressed
 	unpack  unpacker
 	next    int64 // offset after the last step
 	record  int64 // unread bytes of the current record
-	discard int64 // bytes of records that may still be discarded
+	discard int64 // bytes of oversized records that may still be discarded
 	key     []byte
-	large   []byte // memory of values that do not fit the buffer of body
+	large   []byte // memory for values that do not fit in the buffer of body
 	headers []ingest.Header
 }
 
 type recordBatch struct {
 	first, last int64
 	attributes  int16
-	ts, newest  int64 // the base time of the records and the latest of their times, in Unix milliseconds
+	ts, newest  int64 // base timestamp of the records, and the latest timestamp, in Unix milliseconds
 	producer    int64
-	left        int64 // records
+	left        int64 // number of unread records
 }
 
-// begin starts the next answer, of size bytes.
+// begin starts the next response, which has size bytes.
 func (s *Batches) begin(in *bufio.Reader, size, limit int64, aborted []abortedTransaction) {
 	s.in, s.left, s.limit, s.aborted, s.aborting = in, size, limit, aborted, map[int64]bool{}
 	s.batch, s.open, s.raw, s.whole = recordBatch{}, false, io.LimitedReader{R: in}, false
@@ -85,7 +85,7 @@ func (s *Batches) begin(in *bufio.Reader, size, limit int64, aborted []abortedTr
 	}
 }
 
-// close skips the unread part of the answer.
+// close skips the unread part of the response.
 func (s *Batches) close() error {
 	s.endStream()
 	rest := s.raw.N + s.left
@@ -93,7 +93,7 @@ func (s *Batches) close() error {
 	return drop(s.in, rest)
 }
 
-// Step advances to the next step. At the end of the answer the error is io.EOF.
+// Step advances to the next step. At the end of the response, the error is io.EOF.
 func (s *Batches) Step() (Found, error) {
 	for {
 		f, err := s.advance()
@@ -103,7 +103,7 @@ func (s *Batches) Step() (Found, error) {
 	}
 }
 
-// advance is a step that may find nothing.
+// advance is like Step, but may return a Found without offsets.
 func (s *Batches) advance() (f Found, err error) {
 	switch {
 	case s.batch.left > 0:
@@ -122,13 +122,14 @@ func (s *Batches) advance() (f Found, err error) {
 	return f, fmt.Errorf("%w: after offset %d: %w", errBatch, s.next-1, unexpected(err))
 }
 
-// unbounded reports whether an error means that a record batch always takes too much to decompress.
+// unbounded reports whether an error means that decompressing a record batch exceeds the limits, so a retry does not
+// help.
 func unbounded(err error) bool {
 	return errors.Is(err, errWindow) || errors.Is(err, errDiscard) ||
 		errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded)
 }
 
-// nextBatch reads the header of the next record batch. It skips a batch of which nothing is wanted.
+// nextBatch reads the header of the next record batch. It skips batches that contain no telemetry.
 func (s *Batches) nextBatch() (Found, error) {
 	if err := s.header(); err != nil {
 		return Found{}, err
@@ -159,7 +160,7 @@ func (s *Batches) nextBatch() (Found, error) {
 	return Found{}, nil
 }
 
-// header reads the header of the next record batch. A batch that the answer holds only in part ends the answer.
+// header reads the header of the next record batch. If the batch is incomplete, the response ends before it.
 func (s *Batches) header() error {
 	b, err := s.in.Peek(int(min(s.left, batchHeader)))
 	switch {
@@ -219,7 +220,7 @@ func (s *Batches) endBatch() (Found, error) {
 	return s.pass(KindNothing, nil)
 }
 
-// pass continues after the current record batch.
+// pass skips the rest of the current record batch.
 func (s *Batches) pass(kind Kind, why error) (Found, error) {
 	s.endStream()
 	f := Found{Kind: kind, Offset: s.next, Next: s.batch.last + 1, Records: s.batch.left, Why: why}
@@ -235,16 +236,16 @@ func (s *Batches) endStream() {
 	s.body.Reset(nil)
 }
 
-// nextRecord reads the next record of the current batch:
+// nextRecord reads the next record of the current batch. Its format is:
 //
 //	length | attributes (1) | time | offset from the first | key | value | headers
 //
-// The numbers are varints, and the key and the value have their lengths before them.
+// Numbers are varints. The key and the value are preceded by their lengths.
 func (s *Batches) nextRecord() (Found, error) {
 	if err := s.skip(); err != nil {
 		return Found{}, err
 	}
-	s.record = binary.MaxVarintLen64 // of its length field
+	s.record = binary.MaxVarintLen64 // for the length field
 	size, err := s.varint()
 	if err != nil {
 		return Found{}, err
@@ -289,7 +290,7 @@ func (s *Batches) contents(f *Found, size int64) error {
 	if err != nil {
 		return err
 	}
-	if n > s.limit { // larger than any value may be
+	if n > s.limit { // larger than any valid value
 		f.Size = size
 		return nil
 	}
@@ -298,7 +299,7 @@ func (s *Batches) contents(f *Found, size int64) error {
 		if err != nil {
 			return err
 		}
-		s.key = append(s.key[:0], key...) // the value overwrites it
+		s.key = append(s.key[:0], key...) // reading the value overwrites key
 		f.Key = s.key
 	}
 	if f.Size, err = s.varint(); err != nil {
@@ -312,7 +313,7 @@ func (s *Batches) contents(f *Found, size int64) error {
 	return s.valueAndHeaders(f)
 }
 
-// valueAndHeaders reads the rest of a record at once, as its parts share their memory.
+// valueAndHeaders reads the rest of a record at once, because its parts share memory.
 func (s *Batches) valueAndHeaders(f *Found) (err error) {
 	if s.record-f.Size > maxHeaders {
 		f.Value, err = s.take(f.Size)
@@ -331,8 +332,8 @@ func (s *Batches) valueAndHeaders(f *Found) (err error) {
 	return nil
 }
 
-// appendHeaders reads the headers of a record: their number, and for each the key and the value, both length-prefixed.
-// They share its memory.
+// appendHeaders parses the headers of a record: their number, and the length-prefixed key and value of each. They share
+// the memory of b.
 func appendHeaders(headers []ingest.Header, b []byte) ([]ingest.Header, error) {
 	next := func() (int64, error) {
 		n, size := binary.Varint(b)
@@ -388,7 +389,7 @@ func (s *Batches) take(n int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.body.Discard(int(n)) // b stays valid until the next read
+	_, err = s.body.Discard(int(n)) // b remains valid until the next read
 	return b, err
 }
 
@@ -408,7 +409,7 @@ func (s *Batches) varint() (int64, error) {
 	return 0, errors.New("a number exceeds 64 bits")
 }
 
-// drop skips n bytes. If they end too early, the error is not io.EOF.
+// drop skips n bytes. If the stream ends too early, the error is not io.EOF.
 func drop(r *bufio.Reader, n int64) error {
 	for n > 0 {
 		d, err := r.Discard(int(min(n, math.MaxInt32)))

@@ -11,23 +11,22 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// How patient a SectionReader is with a partition that cannot be read: it fails after so many connections in a row
-// without progress.
+// A SectionReader gives up on a partition after topicAttempts consecutive connections without progress.
 const (
 	topicAttempts = 5
 	topicBackoff  = 200 * time.Millisecond
 )
 
-// SectionReader reads sections of the partitions of a topic, without a consumer group.
+// SectionReader reads sections of a topic's partitions without a consumer group.
 type SectionReader struct {
 	Kafka    ingest.KafkaConfig
 	Network  *Network
-	Message  func(ctx context.Context, partition int, f *Found) error // every record, refused ones too; an error ends the reading
+	Message  func(ctx context.Context, partition int, f *Found) error // called for every record, even refused ones; an error ends the reading
 	Progress func(messages, total int64)                              // may be nil
 
-	// Connections that outlive a section, both optional.
-	Kept func(partition int) *Leader       // nil if none is kept
-	Keep func(partition int, conn *Leader) // conn has no open request
+	// Functions to reuse connections between sections. Both may be nil.
+	Kept func(partition int) *Leader       // returns nil if there is no connection
+	Keep func(partition int, conn *Leader) // takes a connection without an open request
 
 	messages, Total int64
 }
@@ -36,17 +35,18 @@ type SectionReader struct {
 type Section struct {
 	Partition int
 	Next, End int64
-	Follow    bool // read to the partition's end as of the last answer, but at least to End
-	larger    int  // how many times the size of an answer was doubled
+	Follow    bool // read up to the end of the partition as of the last response, but at least up to End
+	larger    int  // how many times the size of a response was doubled
 }
 
-// visitError is an error of Message. It ends the reading.
+// visitError is an error from SectionReader.Message. It ends the reading.
 type visitError struct{ err error }
 
 // Error returns the error.
 func (e *visitError) Error() string { return e.err.Error() }
 
-// Patiently repeats a session with a partition until it succeeds or fails too often without progress.
+// Patiently repeats a session with a partition until it succeeds, or has failed topicAttempts times in a row without
+// progress.
 func (r *SectionReader) Patiently(ctx context.Context, s *Section, session func(context.Context, *Leader, *Section) error) error {
 	for failures := 0; ; {
 		before := s.Next
@@ -84,7 +84,7 @@ func (r *SectionReader) connected(ctx context.Context, s *Section, session func(
 		r.Keep(s.Partition, conn)
 		return nil
 	}
-	conn.Close() // an error on close loses nothing that was read
+	conn.Close() // everything that was read remains valid
 	return err
 }
 
@@ -97,13 +97,14 @@ func (r *SectionReader) connect(ctx context.Context, partition int) (*Leader, er
 	return r.Network.Leader(ctx, r.Kafka.Brokers, r.Kafka.Topic, partition)
 }
 
-// ErrBehind means that a broker lacks records that others have confirmed, as a newly elected leader may for a moment.
+// ErrBehind means that a broker lacks records that other brokers have confirmed, which may happen for a short time
+// after a leader election.
 var ErrBehind = errors.New("the partition ends before the last offset written to it")
 
-// errOpenTransaction means that the wanted records cannot be read before a transaction has ended.
+// errOpenTransaction means that the records cannot be read before a transaction has ended.
 var errOpenTransaction = errors.New("a transaction is open: records written since it began can be read only after it ends")
 
-// Measure finds the ends of a partition.
+// Measure sets the section to all offsets of its partition.
 func (r *SectionReader) Measure(_ context.Context, conn *Leader, s *Section) error {
 	return Shielded(func() (err error) {
 		s.Next, s.End, err = conn.ReadOffsets()
@@ -119,7 +120,7 @@ func (r *SectionReader) Read(ctx context.Context, s *Section) error {
 	return r.Patiently(ctx, s, r.session)
 }
 
-// session reads over one connection.
+// session reads through one connection.
 func (r *SectionReader) session(ctx context.Context, conn *Leader, s *Section) error {
 	for asked := false; s.Next < s.End || s.Follow && !asked; asked = true {
 		if err := conn.SetDeadline(time.Now().Add(OperationTimeout)); err != nil {
@@ -139,7 +140,8 @@ func (r *SectionReader) session(ctx context.Context, conn *Leader, s *Section) e
 	return nil
 }
 
-// overtaken moves to the start of the log if retention has removed the records before it. Otherwise it returns err.
+// overtaken continues at the start of the log if retention has removed the records before it. Otherwise, it returns
+// err.
 func (r *SectionReader) overtaken(ctx context.Context, conn *Leader, s *Section, err error) error {
 	now := *s
 	if err := r.Measure(ctx, conn, &now); err != nil {
@@ -157,11 +159,11 @@ func (r *SectionReader) advance(s *Section, next int64) {
 	s.Next = next
 }
 
-// answer reads one answer of the broker.
+// answer reads one response of the broker.
 func (r *SectionReader) answer(ctx context.Context, conn *Leader, s *Section) error {
 	wait := MaxWait
 	if s.Follow {
-		wait = time.Millisecond // do not wait for records that do not exist yet
+		wait = time.Millisecond // do not wait for new records
 	}
 	a, err := conn.Fetch(s.Next, Size(r.Kafka.MaxMessage, s.larger), r.Kafka.MaxMessage, wait)
 	if err != nil {

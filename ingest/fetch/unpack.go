@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxUnpackMemory limits the memory for decompression: the window of zstd, or a block of snappy. Kafka's own
-	// producers need less than half of it for record batches of the size that brokers accept by default.
+	// maxUnpackMemory is the maximum memory for decompression: the window of zstd, or a block of snappy. Kafka's own
+	// producers need less than half of it for record batches of the default maximum size.
 	maxUnpackMemory = 64 << 20
-	// keptUnpackMemory is how much of it is kept for the next record batch.
+	// keptUnpackMemory is the maximum memory that is kept for the next record batch.
 	keptUnpackMemory = 1 << 20
-	// keptWindow is the widest zstd window whose memory is kept. Producers use wider ones only at explicitly chosen
+	// keptWindow is the largest zstd window whose memory is kept. Producers only use larger ones at explicitly configured
 	// levels.
 	keptWindow = 8 << 20
 )
@@ -26,14 +26,14 @@ const (
 // errWindow means that decompressing a record batch would exceed the memory limit.
 var errWindow = errors.New("decompressing it needs more than 64 MiB of memory")
 
-// unpacker decompresses record batches as streams, in memory that does not depend on their decompressed size.
+// unpacker decompresses record batches as streams. Its memory does not depend on the decompressed size.
 type unpacker struct {
-	zstd   *zstd.Decoder // of windows up to keptWindow; nil before the first use
+	zstd   *zstd.Decoder // for windows up to keptWindow; nil before the first use
 	snappy snappyReader
-	open   io.Closer // of the current stream, nil if it needs no closing
+	open   io.Closer // current stream; nil if it does not have to be closed
 }
 
-// stream returns the decompressed form of r, which begins with head. It is valid until close.
+// stream returns a reader that decompresses r. head contains the first bytes of r. The reader is valid until close.
 func (u *unpacker) stream(codec compress.Compression, head []byte, r io.Reader) (io.Reader, error) {
 	switch codec {
 	case compress.None:
@@ -51,8 +51,8 @@ func (u *unpacker) stream(codec compress.Compression, head []byte, r io.Reader) 
 	return nil, fmt.Errorf("unknown compression code %d", codec)
 }
 
-// zstandard reuses its decoder for the next stream, unless that begins with a wide window. A window that becomes wide
-// in a later frame, which no producer writes, is refused.
+// zstandard reuses the decoder, unless the stream begins with a large window. Streams whose window only becomes large
+// in a later frame, which no producer writes, are refused.
 func (u *unpacker) zstandard(head []byte, r io.Reader) (_ io.Reader, err error) {
 	if windowOf(head) > keptWindow {
 		wide, err := newZstd(maxUnpackMemory)
@@ -74,7 +74,7 @@ func newZstd(window uint64) (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
 }
 
-// windowOf returns the memory that a zstd frame requires, 0 if its header is not valid.
+// windowOf returns the memory that a zstd frame requires, or 0 if its header is invalid.
 func windowOf(head []byte) uint64 {
 	var frame zstd.Header
 	switch err := frame.Decode(head); {
@@ -86,29 +86,29 @@ func windowOf(head []byte) uint64 {
 	return frame.WindowSize
 }
 
-// close ends the stream.
+// close ends the current stream.
 func (u *unpacker) close() {
 	if u.open != nil {
-		u.open.Close() // an error on close loses nothing that was read
+		u.open.Close() // everything that was read remains valid
 		u.open = nil
 	}
 	u.snappy.reset(nil)
 }
 
-// xerialMagic begins a stream of snappy blocks, each preceded by its length. Two versions of 4 bytes each follow it.
-// Without it, the whole stream is one block.
+// xerialMagic begins a stream of length-prefixed snappy blocks. Two versions of 4 bytes each follow it. A stream
+// without it is a single block.
 var xerialMagic = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 
 const xerialHeader = 16
 
-// snappyReader decompresses snappy, with or without the framing of xerial, one block at a time.
+// snappyReader decompresses snappy one block at a time, with or without xerial framing.
 type snappyReader struct {
 	r       io.Reader
 	begun   bool
 	framed  bool
 	block   bytes.Buffer // compressed
-	decoded []byte       // the memory of a decompressed block
-	left    []byte       // of the block
+	decoded []byte       // memory for a decompressed block
+	left    []byte       // unread part of decoded
 }
 
 func (s *snappyReader) reset(r io.Reader) {
@@ -134,7 +134,7 @@ func (s *snappyReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next decompresses the next block. After the last one it returns io.EOF.
+// next decompresses the next block. After the last one, it returns io.EOF.
 func (s *snappyReader) next() error {
 	s.block.Reset()
 	if err := s.load(); err != nil {
@@ -157,7 +157,7 @@ func (s *snappyReader) next() error {
 	return nil
 }
 
-// load reads the next block, which is empty after the last one.
+// load reads the next block into s.block, which is empty after the last one.
 func (s *snappyReader) load() error {
 	if !s.begun {
 		s.begun = true
@@ -192,7 +192,7 @@ func (s *snappyReader) load() error {
 	return nil
 }
 
-// take appends up to n bytes to the block. It allocates memory only for bytes that exist.
+// take appends up to n bytes to s.block. It allocates memory only for bytes that exist.
 func (s *snappyReader) take(n int64) error {
 	_, err := s.block.ReadFrom(io.LimitReader(s.r, n))
 	return err

@@ -7,20 +7,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Converter rewrites messages of another format as JSON.
+// Converter rewrites messages in another format as JSON.
 type Converter interface {
-	// Convert appends the records of a message to dst, each one JSON object on a separate line, and returns it. An
-	// error refuses the whole message. Without a line nothing in the message is a record.
+	// Convert appends the records of a message to dst, each as a JSON object on a separate line, and returns the result.
+	// An error refuses the whole message. If there is no line, the message contains no records.
 	Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.RecordError)
 }
 
-// expansion is how much longer than in its own format a record may be as JSON.
+// expansion is the maximum size of a message as JSON, in multiples of its maximum size in the original format.
 const expansion = 16
 
-// asJSON is the format of messages that a converter rewrites as records in another format, which is JSON.
+// asJSON is the format of messages that a converter rewrites as JSON records in another format.
 type asJSON struct {
 	records ingest.Format
-	convert func(o ingest.DecoderOptions) Converter // with the limit of a message as JSON
+	convert func(o ingest.DecoderOptions) Converter // the limit in o is that of a message as JSON
 }
 
 // NewDecoder implements ingest.Format.
@@ -31,14 +31,14 @@ func (f asJSON) newDecoder(o ingest.DecoderOptions) *converted {
 	return &converted{converter: f.convert(o), json: f.records.NewDecoder(o)}
 }
 
-// converted decodes messages of another format as the JSON that its converter makes of them.
+// converted decodes the JSON that its converter makes from messages.
 type converted struct {
 	converter Converter
 	json      ingest.Decoder
 	lines     []byte
 }
 
-// Prepare implements ingest.Preparer, for converters that are one.
+// Prepare implements ingest.Preparer. It calls Prepare of the converter if that is a Preparer.
 func (c *converted) Prepare(ctx context.Context, m *ingest.Message) error {
 	if p, ok := c.converter.(ingest.Preparer); ok {
 		return p.Prepare(ctx, m)
@@ -46,10 +46,10 @@ func (c *converted) Prepare(ctx context.Context, m *ingest.Message) error {
 	return nil
 }
 
-// keptLines is how many bytes of JSON are kept for reuse.
+// keptLines is the maximum number of bytes of JSON that are kept for reuse.
 const keptLines = 1 << 20
 
-// Decode implements ingest.Decoder. A refusal has the bytes of the whole message, not those of its JSON.
+// Decode implements ingest.Decoder. A refusal contains the bytes of the whole message, rather than those of its JSON.
 func (c *converted) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
 	lines, err := c.converter.Convert(c.lines[:0], m)
 	if c.lines = lines; cap(lines) > keptLines {

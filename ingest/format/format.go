@@ -1,9 +1,10 @@
 // Package format defines the message formats of topics, and returns their decoders.
 //
-// For a new format, in a package next to ingest/telemetry, implement Converter (converted.go), which rewrites a message
-// as lines of JSON, or for speed ingest.Format and ingest.Decoder. Fetch what it needs in Prepare (ingest.Preparer), so
-// that an outage stops the partition and refuses nothing. Write a fuzz target, list the package in arrows_test.go, and
-// open it in this file. decoderOf in ingest/recording/files.go recognizes formats of files.
+// To add a format, create a package next to ingest/telemetry. Implement Converter (converted.go), which rewrites a
+// message as lines of JSON or, for speed, ingest.Format and ingest.Decoder. Fetch external data in Prepare
+// (ingest.Preparer), so that an outage stops the partition instead of refusing records. Write a fuzz target, list the
+// package in arrows_test.go, and open it in this file. begin in ingest/recording/source.go recognizes the formats of
+// files.
 package format
 
 import (
@@ -18,16 +19,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// The formats of messages.
+// The message formats.
 const (
-	JSON        = "json"        // one object, or several on separate lines
-	Protobuf    = "protobuf"    // an Event or an Events of telemetry.proto, or a message of another schema
+	JSON        = "json"        // one object, or one per line
+	Protobuf    = "protobuf"    // an Event or Events of telemetry.proto, or a message of another schema
 	Avro        = "avro"        // a record of a schema
 	CloudEvents = "cloudevents" // in structured or binary mode
 	OTLP        = "otlp"        // OpenTelemetry logs
 )
 
-// names lists the formats in the order in which messages list them.
+// names lists the formats in the order of error messages.
 func names() []string { return []string{JSON, Protobuf, Avro, CloudEvents, OTLP} }
 
 // Topic configures a topic of telemetry.
@@ -38,10 +39,10 @@ type Topic struct {
 	Mapping mapping.Config `yaml:"mapping"` // what the fields of telemetry v1 are in its records, where they have another shape
 }
 
-// IsJSON reports whether the messages of the topic are JSON and nothing else.
+// IsJSON reports whether the messages of the topic are plain JSON.
 func (t Topic) IsJSON() bool { return (t.Format == "" || t.Format == JSON) && !t.Schema.registered() }
 
-// Check reports every value that is out of range.
+// Check reports every invalid value.
 func (t Topic) Check(report func(path, msg string)) {
 	if !ingest.ValidTopic(t.Topic) {
 		report("topic", "must be 1 to 249 letters, digits, dots, underscores and hyphens")
@@ -57,8 +58,8 @@ func (t Topic) Check(report func(path, msg string)) {
 	t.Mapping.Check(func(path, msg string) { report("mapping."+path, msg) })
 }
 
-// Open returns the format of a topic that Check has accepted. It reads the files of the schema, and does not ask a
-// registry for anything yet.
+// Open returns the format of a topic that Check has accepted. It reads the files of the schema, but does not connect to
+// a registry.
 func (t Topic) Open() (ingest.Format, error) {
 	format, err := t.open()
 	if err != nil {
@@ -67,8 +68,8 @@ func (t Topic) Open() (ingest.Format, error) {
 	return format, nil
 }
 
-// OpenLines returns the format of the lines of files with records of the topic. Where its messages are binary, a line is
-// the JSON that such a message is rewritten as.
+// OpenLines returns the format of lines in files with records of the topic. If its messages are binary, a line is the
+// JSON form of a message.
 func (t Topic) OpenLines() (ingest.Format, error) {
 	if t.Format == Avro || t.Format == Protobuf || t.Schema.registered() {
 		t.Format, t.Schema = JSON, Schema{}
@@ -76,8 +77,9 @@ func (t Topic) OpenLines() (ingest.Format, error) {
 	return t.Open()
 }
 
-// OpenAs returns the format of a topic without its mapping: each record, as the JSON that a mapping would read, is decoded
-// as records says. Messages that are telemetry version 1 in Protobuf have no JSON, and are decoded as such.
+// OpenAs returns the format of a topic without its mapping. The JSON form of each record, which a mapping would read,
+// is decoded with the format records. Messages of telemetry version 1 in Protobuf have no JSON form, and are decoded as
+// such.
 func (t Topic) OpenAs(records ingest.Format) (ingest.Format, error) {
 	format, err := t.openAs(records, true)
 	if err != nil {
@@ -94,7 +96,7 @@ func (t Topic) open() (ingest.Format, error) {
 	return t.openAs(records, !t.Mapping.IsZero())
 }
 
-// openAs opens the format; records are those of a mapping if mapped.
+// openAs opens the format. mapped is whether records is the format of a mapping.
 func (t Topic) openAs(records ingest.Format, mapped bool) (ingest.Format, error) {
 	switch t.Format {
 	case Avro:
@@ -114,7 +116,7 @@ func (t Topic) openAs(records ingest.Format, mapped bool) (ingest.Format, error)
 	return records, nil
 }
 
-// records returns the format of the topic's records as JSON: telemetry version 1, unless they have another shape.
+// records returns the format of the topic's records as JSON: telemetry version 1, or its mapping.
 func (t Topic) records() (ingest.Format, error) {
 	if t.Mapping.IsZero() {
 		return telemetry.V1{}, nil

@@ -20,7 +20,7 @@ type Schema struct {
 	Registry      registry.Config `yaml:"registry"`       // schema registry
 }
 
-// check reports every value that does not fit the format.
+// check reports every value that does not match the format.
 func (s Schema) check(format string, report func(path, msg string)) {
 	s.Registry.Check(func(path, msg string) { report("registry."+path, msg) })
 	if s.File != "" && format != Avro {
@@ -42,10 +42,10 @@ func (s Schema) check(format string, report func(path, msg string)) {
 	}
 }
 
-// registered reports whether schemas are in a registry.
+// registered reports whether the schemas are in a registry.
 func (s Schema) registered() bool { return s.Registry != registry.Config{} }
 
-// openAvro returns the format of Avro records.
+// openAvro returns the format for Avro records.
 func (s Schema) openAvro(records ingest.Format) (ingest.Format, error) {
 	if s.registered() {
 		return openFramed(s.Registry, "AVRO", parseAvro, records)
@@ -54,7 +54,7 @@ func (s Schema) openAvro(records ingest.Format) (ingest.Format, error) {
 	return openFixed(schema, records), err
 }
 
-// openProtobuf returns the format of Protobuf messages.
+// openProtobuf returns the format for Protobuf messages.
 func (s Schema) openProtobuf(records ingest.Format, mapped bool) (ingest.Format, error) {
 	switch {
 	case s.registered():
@@ -70,12 +70,12 @@ func (s Schema) openProtobuf(records ingest.Format, mapped bool) (ingest.Format,
 	return protobuf.V1{}, nil
 }
 
-// body rewrites what follows the id of a schema, or a whole message, as one JSON object of at most limit bytes.
+// body rewrites the content of a message, after any schema ID, as one JSON object of at most limit bytes.
 type body interface {
 	AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.RecordError)
 }
 
-// fixed converts messages of one schema.
+// fixed converts messages that all have the same schema.
 type fixed struct {
 	schema body
 	limit  int
@@ -90,12 +90,12 @@ func (f fixed) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.RecordErr
 	return dst, err
 }
 
-// openFixed returns the format of messages of one schema.
+// openFixed returns the format for messages that all have the same schema.
 func openFixed(schema body, records ingest.Format) ingest.Format {
 	return asJSON{records, func(o ingest.DecoderOptions) Converter { return fixed{schema, o.MaxRecord} }}
 }
 
-// readAvro returns the schema in a file.
+// readAvro reads the schema in a file.
 func readAvro(path string) (body, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -114,11 +114,11 @@ type registered struct {
 	limit   int
 }
 
-// Prepare implements ingest.Preparer: it fetches the schema.
+// Prepare implements ingest.Preparer. It fetches the schema.
 func (r registered) Prepare(ctx context.Context, m *ingest.Message) error {
 	id, _, err := registry.Split(m.Value)
 	if err != nil {
-		return nil // for Convert to refuse
+		return nil // Convert refuses the message
 	}
 	return r.schemas.Fetch(ctx, id)
 }
@@ -139,7 +139,7 @@ func (r registered) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Reco
 	return dst, err
 }
 
-// schema returns the schema of a message, and what follows its id.
+// schema returns the schema of a message, and the bytes after the schema ID.
 func (r registered) schema(m *ingest.Message) (body, []byte, *ingest.RecordError) {
 	refuse := func(reason ingest.Reason, err error) *ingest.RecordError {
 		return &ingest.RecordError{Pos: m.Pos, Reason: reason, Size: int64(len(m.Value)), Msg: err.Error()}
@@ -155,13 +155,13 @@ func (r registered) schema(m *ingest.Message) (body, []byte, *ingest.RecordError
 	return schema, rest, nil
 }
 
-// framed is the format of messages in Confluent's wire format.
+// framed is the format for messages in Confluent's wire format.
 type framed struct {
 	asJSON
 	schemas *registry.Registry[body]
 }
 
-// openFramed returns the format of messages with schemas of one kind in a registry.
+// openFramed returns the format for messages whose schemas are in a registry. All schemas must have the given type.
 func openFramed(c registry.Config, kind string, parse func(registry.Schema) (body, error), records ingest.Format) (framed, error) {
 	schemas, err := registry.Open(c, func(s registry.Schema) (body, error) {
 		if s.Type != kind {
@@ -193,10 +193,10 @@ func parseProtobuf(s registry.Schema) (body, error) {
 	return protobufFile{file}, nil
 }
 
-// protobufFile is a schema of a registry: a message says which of its messages it is.
+// protobufFile is a schema from a registry. Each message specifies which message type of the file it has.
 type protobufFile struct{ protoreflect.FileDescriptor }
 
-// message returns the type of a message, and its bytes.
+// message returns the type of a message, and its remaining bytes.
 func (f protobufFile) message(value []byte) (*protobuf.Message, []byte, *ingest.RecordError) {
 	of, rest, err := protobuf.ConsumeIndexes(f, value)
 	if err != nil {
@@ -214,7 +214,7 @@ func (f protobufFile) AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.
 	return of.AppendJSON(dst, rest, limit)
 }
 
-// framedJSON converts JSON in Confluent's wire format. It needs no schema to be read.
+// framedJSON converts JSON in Confluent's wire format. It does not need the schema.
 type framedJSON struct{}
 
 // Convert implements Converter.
@@ -229,8 +229,8 @@ func (framedJSON) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Record
 	return append(dst, rest...), nil
 }
 
-// registeredProtobuf is the format of Protobuf messages in Confluent's wire format. Those of telemetry.proto are read as
-// such, unless records have a mapping.
+// registeredProtobuf is the format for Protobuf messages in Confluent's wire format, without a mapping. Messages of
+// telemetry.proto are decoded directly.
 type registeredProtobuf struct{ framed }
 
 // NewDecoder implements ingest.Format.
@@ -242,7 +242,7 @@ func (f registeredProtobuf) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
 type registeredDecoder struct {
 	*converted
 	schemas   registered
-	telemetry ingest.Decoder // of telemetry.proto
+	telemetry ingest.Decoder // for messages of telemetry.proto
 }
 
 // Decode implements ingest.Decoder.

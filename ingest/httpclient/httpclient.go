@@ -1,4 +1,4 @@
-// Package httpclient configures clients of HTTP servers: which servers they trust, and how they authenticate.
+// Package httpclient configures TLS and authentication of HTTP clients.
 package httpclient
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Encrypted returns what build makes of the configuration of TLS, which is nil for the defaults. It fails if a file cannot
-// be used, or if others than the service can read the key. If files change later, it builds again.
+// Encrypted calls build with the TLS configuration, or with nil for the defaults, and returns the resulting transport.
+// It returns an error if a file cannot be used, or if other users can read the key. When files change later, it calls
+// build again.
 func Encrypted(c ingest.Certificates, build func(*tls.Config) http.RoundTripper) (http.RoundTripper, error) {
 	if c == (ingest.Certificates{}) {
 		return build(nil), nil
@@ -38,14 +39,14 @@ func Encrypted(c ingest.Certificates, build func(*tls.Config) http.RoundTripper)
 	return config.NewTLSRoundTripper(cfg, settings, func(cfg *tls.Config) (http.RoundTripper, error) { return build(cfg), nil })
 }
 
-// Auth configures how a client authenticates: by a bearer token, or by a user and a password.
+// Auth configures how a client authenticates: with a bearer token, or with a username and a password.
 type Auth struct {
 	TokenFile    string
 	Username     string
 	PasswordFile string
 }
 
-// Check reports the keys that do not fit together.
+// Check reports keys that contradict each other.
 func (a Auth) Check(report func(key, msg string)) {
 	if (a.Username == "") != (a.PasswordFile == "") {
 		report("password_file", "must be set together with username")
@@ -55,8 +56,8 @@ func (a Auth) Check(report func(key, msg string)) {
 	}
 }
 
-// Wrap returns a transport that authenticates every request that has no Authorization header yet. It reads the secret
-// for each request, and fails if it cannot be read now.
+// Wrap returns a transport that authenticates every request without an Authorization header. It reads the secret for
+// each request. Wrap returns an error if the secret cannot be read now.
 func (a Auth) Wrap(next http.RoundTripper) (http.RoundTripper, error) {
 	switch {
 	case a.TokenFile != "":
@@ -71,13 +72,13 @@ func (a Auth) Wrap(next http.RoundTripper) (http.RoundTripper, error) {
 	return next, nil
 }
 
-// file is a file that is read whenever its content is needed.
+// file is a file that is read each time its content is needed.
 type file struct {
 	name string
 	read func(string) (string, error)
 }
 
-// open is a file that everybody may read.
+// open returns a file that is not secret.
 func open(name string) file {
 	return file{name, func(name string) (string, error) {
 		text, err := os.ReadFile(name)
@@ -85,7 +86,7 @@ func open(name string) file {
 	}}
 }
 
-// token is a file with a token or a password.
+// token returns a file with a token or a password.
 func token(name string) file { return file{name, ingest.ReadToken} }
 
 // Fetch implements config.SecretReader.

@@ -1,5 +1,5 @@
-// Package ingesttest provides an in-process Kafka broker with fault injection, and simple counterparts for a consumer
-// that record what they receive.
+// Package ingesttest provides an in-process Kafka broker with fault injection, and simple implementations of the
+// interfaces of package ingest that record what they receive.
 package ingesttest
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// brokers is how many brokers a cluster has, so that leaders and coordinators can move.
+// brokers is the number of brokers of a cluster. There are several, so that leaders and coordinators can move.
 const brokers = 3
 
-// Broker is an in-process cluster. Its methods may be called by several goroutines.
+// Broker is an in-process cluster. Its methods are safe for concurrent use.
 type Broker struct {
 	Topic string
 
@@ -32,18 +32,18 @@ type Broker struct {
 	net     *wires
 }
 
-// Start starts a cluster of three brokers on loopback with one topic, or none if partitions is 0. Options are those of
-// kfake, such as DataDir. Close stops it.
+// Start starts a cluster of three brokers on loopback with one topic, or no topic if partitions is 0. options are those
+// of kfake, such as DataDir. Close stops the cluster.
 func Start(partitions int32, topic string, options ...kfake.Opt) (*Broker, error) {
 	return start(partitions, topic, options, nil)
 }
 
-// StartTLS starts a cluster as Start does, with listeners that use TLS; client configures the Broker's own connection.
+// StartTLS is like Start, but the listeners use TLS. client configures the Broker's own connection.
 func StartTLS(partitions int32, topic string, server, client *tls.Config, options ...kfake.Opt) (*Broker, error) {
 	return start(partitions, topic, append(options, kfake.TLS(server)), []kgo.Opt{kgo.DialTLSConfig(client)})
 }
 
-// StartSASL starts a cluster as Start does that requires a password; client configures the Broker's own connection.
+// StartSASL is like Start, but the brokers require a password. client configures the Broker's own connection.
 func StartSASL(partitions int32, topic string, client kgo.Opt, options ...kfake.Opt) (*Broker, error) {
 	return start(partitions, topic, append(options, kfake.EnableSASL()), []kgo.Opt{client})
 }
@@ -61,10 +61,10 @@ func start(partitions int32, topic string, options []kfake.Opt, client []kgo.Opt
 		return nil, fmt.Errorf("starting the cluster: %w", err)
 	}
 	b.client, err = kgo.NewClient(append(client, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.AlwaysRetryEOF(), // as for a broker that stops while a client connects
+		kgo.AlwaysRetryEOF(), // for brokers that stop while a client connects
 		kgo.MetadataMinAge(10*time.Millisecond), kgo.ProducerLinger(0),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.MaxVersions(kversion.V3_0_0()))...) // later versions address topics by id in some requests
+		kgo.MaxVersions(kversion.V3_0_0()))...) // later versions address topics by ID in some requests
 	if err != nil {
 		b.cluster.Close()
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
@@ -103,18 +103,18 @@ func (b *Broker) Cluster() *kfake.Cluster { return b.cluster }
 // Client returns a client of the cluster, for requests that this package does not offer.
 func (b *Broker) Client() *kgo.Client { return b.client }
 
-// Produce writes values to a partition as one record batch and returns when they are in the log. A nil value is a
+// Produce writes values to a partition as one record batch, and returns once they are in the log. A nil value is a
 // tombstone.
 func (b *Broker) Produce(ctx context.Context, partition int32, values ...[]byte) error {
 	return b.client.ProduceSync(ctx, b.records(partition, values)...).FirstErr()
 }
 
-// together is how long a client waits for further records of a batch. They come at once, but on a busy machine their
-// goroutine may have to wait between two of them.
+// together is how long a client waits for further records of a batch. They are produced without delay, but on a busy
+// machine their goroutine may have to wait between two of them.
 const together = 200 * time.Millisecond
 
-// ProduceWith is Produce with other client options, such as compression. If these make it transactional, the values
-// form their own transaction, which is committed or aborted.
+// ProduceWith is like Produce with additional client options, such as compression. If these make the client
+// transactional, the values form one transaction, which is committed or aborted.
 func (b *Broker) ProduceWith(ctx context.Context, partition int32, commit bool, values [][]byte, options ...kgo.Opt) error {
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(together))...)
@@ -151,7 +151,7 @@ func (b *Broker) End(partition int32) int64 {
 	return info.HighWatermark
 }
 
-// Committed returns the next offset that a group has committed for a partition, -1 if none.
+// Committed returns the next offset that a group has committed for a partition, or -1.
 func (b *Broker) Committed(ctx context.Context, group string, partition int32) (int64, error) {
 	req := kmsg.NewPtrOffsetFetchRequest()
 	req.Group = group
@@ -185,16 +185,16 @@ func (b *Broker) Grow(ctx context.Context, partitions int32) error {
 			return err
 		}
 	}
-	b.client.PurgeTopicsFromClient(b.Topic) // else it would not know the new partitions for a while
+	b.client.PurgeTopicsFromClient(b.Topic) // otherwise, it would not know the new partitions for a while
 	return nil
 }
 
-// DeleteRecords removes the records before an offset, as retention does.
+// DeleteRecords removes the records before an offset, like retention.
 func (b *Broker) DeleteRecords(partition int32, before int64) error {
 	return b.cluster.DeleteRecords(b.Topic, partition, before)
 }
 
-// Recreate deletes the topic and creates it again, empty.
+// Recreate deletes the topic and creates it again without records.
 func (b *Broker) Recreate(partitions int32) error {
 	if err := b.cluster.DeleteTopic(b.Topic); err != nil {
 		return err
@@ -212,12 +212,13 @@ func (b *Broker) MovePartition(partition int32) error {
 // MoveCoordinator makes another broker the coordinator of groups.
 func (b *Broker) MoveCoordinator() { b.cluster.RehashCoordinators() }
 
-// Fail makes the next count requests of a kind fail.
+// Fail makes the next count requests with the given key fail.
 func (b *Broker) Fail(key kmsg.Key, err *kerr.Error, count int) *kfake.FaultHandle {
 	return b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count})
 }
 
-// FailWhole makes the next count requests of a kind fail as a whole, as requests of group members do.
+// FailWhole makes the next count requests with the given key fail with a top-level error, as requests of group members
+// do.
 func (b *Broker) FailWhole(key kmsg.Key, err *kerr.Error, count int) *kfake.FaultHandle {
 	return b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count, TopLevel: true})
 }
@@ -225,14 +226,14 @@ func (b *Broker) FailWhole(key kmsg.Key, err *kerr.Error, count int) *kfake.Faul
 // CutConnections closes all connections to the cluster.
 func (b *Broker) CutConnections() { b.net.cut() }
 
-// CutAfter closes the next connection that has sent so many bytes to its client, inside a batch if one is being sent.
+// CutAfter closes the next connection that has sent the given number of bytes to its client, even within a batch.
 func (b *Broker) CutAfter(bytes int64) { b.net.cutAfter(bytes) }
 
-// wires are the connections of a cluster.
+// wires contains the connections of a cluster.
 type wires struct {
 	mu    sync.Mutex
 	open  map[*wire]struct{}
-	limit int64 // bytes after which a connection is cut; 0 for none
+	limit int64 // number of bytes after which a connection is cut; 0 for none
 }
 
 func (w *wires) listen(network, address string) (net.Listener, error) {
@@ -290,9 +291,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	return w, nil
 }
 
-// wire is a connection whose end the cluster does not notice, as when a network fails: only Close ends it. kfake would
-// otherwise keep a member forever whose connection ended before the answer to its JoinGroup; so its session times out. Each
-// connection takes a goroutine and a descriptor until the cluster is closed.
+// wire is a connection whose end the cluster does not notice until Close, as when a network fails. Otherwise, kfake
+// would forever keep a member whose connection ended before the response to its JoinGroup. With wire, the session of
+// the member times out. Each connection takes a goroutine and a file descriptor until the cluster is closed.
 type wire struct {
 	net.Conn
 	wires  *wires
@@ -311,7 +312,7 @@ func (w *wire) Read(b []byte) (int, error) {
 
 func (w *wire) Write(b []byte) (int, error) {
 	allowed, cut := w.wires.allow(w, len(b))
-	_, _ = w.Conn.Write(b[:allowed]) // as into the buffers of a network that has failed
+	_, _ = w.Conn.Write(b[:allowed]) // errors are ignored, as if the bytes were in the buffers of a failed network
 	if cut {
 		w.Conn.Close() // the connection is meant to break
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Fill sets every exported field that to leads to, except those tagged `cbor:"-"`, to values that all differ. A
-// conversion that drops a field or swaps two then shows. Slices and maps get two elements. Pointers get a target,
-// unless they lead to their own type for the second time.
+// Fill sets every exported field of the target of to, except those tagged `cbor:"-"`, to values that all differ. This
+// reveals conversions that drop a field or swap two. Slices and maps get two elements. Pointers get a target, unless
+// they point to their own type for the second time.
 func Fill(to any) {
 	f := filler{within: map[reflect.Type]int{}}
 	f.fill(reflect.ValueOf(to).Elem())
 }
 
-// filler counts the values it has set, and the pointers on the current path by their target type.
+// filler counts the values that it has set, and the pointers on the current path by target type.
 type filler struct {
 	n      int64
 	within map[reflect.Type]int
@@ -40,7 +40,7 @@ func (f *filler) fill(v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8:
-		v.SetInt(1 + (f.n-1)%120) // not 0: the top row of a window would be its only one
+		v.SetInt(1 + (f.n-1)%120) // not 0, because the top row of a window would be its only one
 	case reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint16, reflect.Uint8:
 		v.SetUint(uint64(1 + (f.n-1)%120))
 	case reflect.Float64, reflect.Float32:
@@ -98,8 +98,8 @@ func (f *filler) fillMap(v reflect.Value) {
 	}
 }
 
-// Text returns a text of all exported fields that differs whenever any bit of them does, where == would treat NaN as
-// unequal to itself and -0 as 0. A nil slice differs from an empty one.
+// Text returns a textual form of all exported fields. It differs if any bit of them differs, whereas == treats NaN as
+// unequal to itself and -0 as equal to 0. A nil slice differs from an empty one.
 func Text(of any) string {
 	var b strings.Builder
 	text(&b, reflect.ValueOf(of), "\n")
@@ -149,14 +149,15 @@ func text(b *strings.Builder, v reflect.Value, line string) {
 	}
 }
 
-// entry begins the line of an element, and returns the prefix of the lines below it.
+// entry writes the start of the line for an element, and returns the prefix of the lines below it.
 func entry(b *strings.Builder, line string, name any) string {
 	line += "  "
 	fmt.Fprint(b, line, name, ": ")
 	return line
 }
 
-// isSaved reports whether snapshots must include a field: an exported or embedded one, unless its tag says otherwise.
+// isSaved reports whether snapshots must include a field. These are the exported and embedded fields, unless excluded
+// by a tag.
 func isSaved(f *reflect.StructField) bool {
 	return (f.IsExported() || f.Anonymous) && f.Tag.Get("cbor") != "-"
 }

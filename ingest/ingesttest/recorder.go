@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 )
 
-// Seen is an event, or a whole message, as a Recorder records it.
+// Seen is an event or a whole message as recorded by a Recorder.
 type Seen struct {
 	Pos    ingest.Position
 	Policy string
@@ -25,25 +25,26 @@ type Seen struct {
 	Value  string // of a message
 }
 
-// Recorder is a Handler whose states record every event. Their records are part of their snapshots: after a restart
-// they hold the events of the checkpoint and those read since. So an event that is lost or counted twice shows.
+// Recorder is a Handler whose states record every event. The records are part of the snapshots, so after a restart they
+// contain the events of the checkpoint and those read since. Tests can therefore detect events that are lost or counted
+// twice.
 type Recorder struct {
 	mu         sync.Mutex
 	changed    chan struct{} // closed and replaced at every change
 	events     map[int32][]Seen
 	idle       map[int32]int
 	partitions int           // of the topic
-	confirmed  time.Time     // when it had no others
+	confirmed  time.Time     // time of the last Confirm
 	calls      []string      // of Handler methods
-	messages   bool          // messages are taken instead of events
+	messages   bool          // whether to receive messages instead of events
 	assigned   map[int32]int // assignments minus revocations
-	processed  int           // batches
+	processed  int           // number of batches
 	failing    error
 	panics     any
 	gate       chan struct{}
-	resting    chan struct{}     // receives whenever a Process waits at the gate
-	atEnding   func()            // called by Ending as well
-	order      []ingest.Position // of all partitions
+	resting    chan struct{}     // receives whenever a Process call waits at the gate
+	atEnding   func()            // called by Ending
+	order      []ingest.Position // for all partitions
 }
 
 // NewRecorder returns an empty Recorder.
@@ -92,7 +93,7 @@ func (r *Recorder) Events(partition int32) []Seen {
 	return append([]Seen(nil), r.events[partition]...)
 }
 
-// Order returns the positions of what was processed in all partitions, in the order in which it was.
+// Order returns the positions of all processed events or messages in all partitions, in processing order.
 func (r *Recorder) Order() []ingest.Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,14 +111,14 @@ func (r *Recorder) Count() int {
 	return n
 }
 
-// Idle returns how often a partition was found read to its end.
+// Idle returns the number of times that a partition was reported as read to its end.
 func (r *Recorder) Idle(partition int32) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.idle[partition]
 }
 
-// Assigned returns the assigned partitions, and how often each is assigned at the moment.
+// Assigned returns the assigned partitions, and how often each of them is currently assigned.
 func (r *Recorder) Assigned() map[int32]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +137,7 @@ func (r *Recorder) Fail(err error) { r.change(func() { r.failing = err }) }
 // Panic makes Process panic from now on.
 func (r *Recorder) Panic(value any) { r.change(func() { r.panics = value }) }
 
-// Pause makes Process wait. resting receives whenever a Process starts waiting; resume lets them continue.
+// Pause makes Process calls wait. resting receives whenever a call starts waiting. resume lets them continue.
 func (r *Recorder) Pause() (resting <-chan struct{}, resume func()) {
 	gate, rest := make(chan struct{}), make(chan struct{}, 64)
 	r.change(func() { r.gate, r.resting = gate, rest })
@@ -146,7 +147,7 @@ func (r *Recorder) Pause() (resting <-chan struct{}, resume func()) {
 	}
 }
 
-// PauseUntilEnding is Pause until the generation ends.
+// PauseUntilEnding is like Pause, but calls resume when the generation ends.
 func (r *Recorder) PauseUntilEnding() (resting <-chan struct{}) {
 	resting, resume := r.Pause()
 	r.change(func() { r.atEnding = resume })
@@ -173,7 +174,7 @@ func (r *Recorder) Confirmed() time.Time {
 	return r.confirmed
 }
 
-// Partitions returns how many partitions the topic of the current generation has.
+// Partitions returns the number of partitions of the topic in the current generation.
 func (r *Recorder) Partitions() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,7 +224,7 @@ func (r *Recorder) Calls() []string {
 	return slices.Clone(r.calls)
 }
 
-// kept is the saved form of Seen.
+// kept is the wire form of Seen.
 type kept struct {
 	Seen
 	Partition int32 // with the topic
@@ -304,7 +305,7 @@ func (p *recording) Restore(from io.Reader) error {
 	return nil
 }
 
-// Store keeps checkpoints in memory, the last save of each.
+// Store keeps the last save of each checkpoint in memory.
 type Store struct {
 	mu      sync.Mutex
 	saved   map[string]ingest.Parts
@@ -318,7 +319,7 @@ func NewStore() *Store {
 	return &Store{saved: map[string]ingest.Parts{}, changed: make(chan struct{})}
 }
 
-// Open implements ingest.Stores: all partitions share the store.
+// Open implements ingest.Stores. All partitions share the store.
 func (s *Store) Open(context.Context, string, int32, func() error) (ingest.CheckpointStore, error) {
 	return s, nil
 }
@@ -382,10 +383,10 @@ func (s *Store) Put(name string, parts ingest.Parts) {
 	s.put(name, parts)
 }
 
-// ErrDiskFull is what Save returns after Fill.
+// ErrDiskFull is the error that Save returns after Fill.
 var ErrDiskFull = errors.New("no space left on device")
 
-// Fill makes Save fail from now on; Free reverts it.
+// Fill makes Save fail from now on. Free reverts it.
 func (s *Store) Fill() { s.fail(ErrDiskFull) }
 
 // Free reverts Fill.

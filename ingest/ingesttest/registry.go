@@ -10,24 +10,24 @@ import (
 	"sync"
 )
 
-// SchemaRegistry is a schema registry over HTTP that answers as Confluent's does.
+// SchemaRegistry is a schema registry over HTTP that responds like Confluent's.
 type SchemaRegistry struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	schemas  map[int]map[string]any            // by id
 	versions map[string]map[int]map[string]any // by subject and version
-	asked    []string                          // the paths of the requests
-	more     chan struct{}                     // is closed at the next request
-	failing  int                               // the status of every answer; 0 for none
+	asked    []string                          // paths of the requests
+	more     chan struct{}                     // closed at the next request
+	failing  int                               // status of every response; 0 for normal responses
 	password string                            // of the user rewardwatch; "" for none
-	hold     chan struct{}                     // requests wait until it is closed
+	hold     chan struct{}                     // if not nil, requests wait until it is closed
 }
 
 // NewSchemaRegistry starts an empty registry. Close stops it.
 func NewSchemaRegistry() *SchemaRegistry { return newSchemaRegistry((*httptest.Server).Start) }
 
-// NewTLSSchemaRegistry starts an empty registry with a separate certificate.
+// NewTLSSchemaRegistry starts an empty registry that uses TLS with its own certificate.
 func NewTLSSchemaRegistry() *SchemaRegistry { return newSchemaRegistry((*httptest.Server).StartTLS) }
 
 func newSchemaRegistry(start func(*httptest.Server)) *SchemaRegistry {
@@ -50,14 +50,14 @@ func newSchemaRegistry(start func(*httptest.Server)) *SchemaRegistry {
 	return r
 }
 
-// Put registers a schema of a kind (AVRO, PROTOBUF or JSON) as the next version of a subject that is named as the
-// schema, and returns its id. Each reference is the name of a subject, in its version 1.
+// Put registers a schema as the next version of the subject with the same name, and returns its ID. kind is AVRO,
+// PROTOBUF or JSON. Each reference is the name of a subject, of which version 1 is used.
 func (r *SchemaRegistry) Put(name, kind, text string, references ...string) (id int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id = len(r.schemas) + 1
 	s := map[string]any{"schema": text}
-	if kind != "AVRO" { // which is left out
+	if kind != "AVRO" { // which registries omit
 		s["schemaType"] = kind
 	}
 	var refs []map[string]any
@@ -79,21 +79,21 @@ func (r *SchemaRegistry) Put(name, kind, text string, references ...string) (id 
 	return id
 }
 
-// Fail makes every answer one of a status; 0 ends that.
+// Fail makes every response have the given status. 0 reverts it.
 func (r *SchemaRegistry) Fail(status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing = status
 }
 
-// Protect asks for a password of the user rewardwatch.
+// Protect makes the registry require a password for the user rewardwatch.
 func (r *SchemaRegistry) Protect(password string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.password = password
 }
 
-// Hold makes requests wait until release is called or they are given up.
+// Hold makes requests wait until release is called or the client cancels them.
 func (r *SchemaRegistry) Hold() (release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *SchemaRegistry) Await(ctx context.Context, requests int) error {
 	}
 }
 
-// guard notes requests, and answers those that do not get to a schema.
+// guard records requests, and responds to those that do not reach the schemas.
 func (r *SchemaRegistry) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
@@ -159,7 +159,7 @@ func (r *SchemaRegistry) guard(next http.Handler) http.Handler {
 	})
 }
 
-// answer answers with a schema, or that there is none.
+// answer responds with a schema, or with an error if s is nil.
 func answer(w http.ResponseWriter, s map[string]any, code int, missing string) {
 	if s == nil {
 		respond(w, http.StatusNotFound, map[string]any{"error_code": code, "message": missing})
@@ -171,5 +171,5 @@ func answer(w http.ResponseWriter, s map[string]any, code int, missing string) {
 func respond(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the test sees what is missing
+	_ = json.NewEncoder(w).Encode(body) // a test notices missing data
 }

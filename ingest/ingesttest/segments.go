@@ -81,21 +81,21 @@ func (s *Segments) Where(name string, generation uint64) string {
 	return fmt.Sprint(name, "/", generation)
 }
 
-// Fail makes Put return err from now on; nil reverts it.
+// Fail makes Put return err from now on. nil reverts it.
 func (s *Segments) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failing = err
 }
 
-// Written returns how many bytes have been put so far.
+// Written returns the number of bytes that have been written so far.
 func (s *Segments) Written() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.written
 }
 
-// Held returns how many bytes of a name are held.
+// Held returns the number of bytes that are stored for a name.
 func (s *Segments) Held(name string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Segments) Copy() *Segments {
 	defer s.mu.Unlock()
 	c := NewSegments()
 	for name, segments := range s.held {
-		c.held[name] = maps.Clone(segments) // segments are replaced, never written to
+		c.held[name] = maps.Clone(segments) // segments are replaced, never modified
 	}
 	return c
 }

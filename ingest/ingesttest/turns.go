@@ -16,16 +16,16 @@ type Side struct {
 	Messages []ingest.Message
 }
 
-// InTurns has two sides read their messages in turns, so that a busy machine slows both down. The messages of both must
-// hold the same events. It reports the time of the processor that an event takes each, in nanoseconds, and the time of
-// the second as a ratio to that of the first.
+// InTurns lets two sides read their messages in turns, so that a busy machine slows both down. The messages of both
+// must contain the same events. It reports the CPU time per event of each side in nanoseconds, and the ratio of the
+// second to the first.
 func InTurns(b *testing.B, first, second Side) {
 	b.Helper()
 	sides := [2]turns{{Side: first}, {Side: second}}
 	refuse := func(e *ingest.RecordError, _ []byte) { b.Fatal(e) }
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for range 30 { // beyond what decoders do only at first, such as to learn
+	for range 30 { // until the decoders have finished learning
 		sides[0].read(refuse)
 		sides[1].read(refuse)
 	}
@@ -42,14 +42,14 @@ func InTurns(b *testing.B, first, second Side) {
 	b.ReportMetric(float64(sides[1].spent)/float64(sides[0].spent), "ratio")
 }
 
-// turns is a side with the time that its turns have taken.
+// turns is a side with the CPU time that it has taken.
 type turns struct {
 	Side
 	events []ingest.Event
-	spent  int64 // nanoseconds of the processor
+	spent  int64 // CPU time in nanoseconds
 }
 
-// batch is after how many messages the memory of events is used again.
+// batch is the number of messages after which the memory of events is reused.
 const batch = 200
 
 func (s *turns) read(refuse func(*ingest.RecordError, []byte)) {
@@ -64,7 +64,7 @@ func (s *turns) read(refuse func(*ingest.RecordError, []byte)) {
 	s.spent += processorTime() - start
 }
 
-// processorTime returns the time that the thread has had of a processor, in nanoseconds.
+// processorTime returns the CPU time of the current thread in nanoseconds.
 func processorTime() int64 {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {

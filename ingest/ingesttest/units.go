@@ -24,12 +24,12 @@ func Episode(partition int32, offset int64, policy string, ts time.Time) ingest.
 	}
 }
 
-// Group returns the group of a policy and a number.
+// Group returns a group of a policy, identified by a number.
 func Group(policy string, group int) ingest.Group {
 	return ingest.NewGroup(policy, ingest.Label{Name: "env", Value: fmt.Sprint("env-", group)})
 }
 
-// Unit returns a unit of a group with eleven streams.
+// Unit returns a unit that produces eleven streams in its group.
 func Unit(policy string, group int, n int64, rng *rand.Rand) *ingest.Unit {
 	u := &ingest.Unit{
 		Group: Group(policy, group), Agent: fmt.Sprint("agent-", n%50),
@@ -55,8 +55,8 @@ func Unit(policy string, group int, n int64, rng *rand.Rand) *ingest.Unit {
 	return u
 }
 
-// Drift returns 560 episodes of the policy "ranker", one a second, of which the last 60 have a mean return lower by four standard
-// deviations.
+// Drift returns 560 episodes of the policy "ranker", one per second. The mean return of the last 60 is lower by four
+// standard deviations.
 func Drift(start time.Time) []ingest.Event {
 	rng := rand.New(rand.NewPCG(31, 1))
 	var out []ingest.Event

@@ -6,14 +6,14 @@ import (
 	"unsafe"
 )
 
-// The table of names holds at most sets*ways strings.
+// The table of names contains at most sets*ways strings.
 const (
 	sets = 2048 // a power of two
 	ways = 4
 )
 
 // Names returns the same string for the same bytes without allocating. It never grows: a new string replaces the oldest
-// of its set. So telemetry with endless names costs one allocation each and no additional memory.
+// one in its set. With an unlimited number of different names, each takes one allocation, but no additional memory.
 type Names struct {
 	seed maphash.Seed
 	sets [][ways]string
@@ -41,10 +41,10 @@ func (t *Names) Get(text []byte) string {
 	return s
 }
 
-// maxArena is the memory that an arena keeps between batches.
+// maxArena is the maximum memory that an arena keeps between batches, in bytes.
 const maxArena = 1 << 20
 
-// Arena holds the strings of a batch that rarely repeat, such as ids.
+// Arena stores the strings of a batch that rarely repeat, such as IDs.
 type Arena struct{ memory []byte }
 
 // Hold returns text as a string that is valid until Reset.
@@ -53,11 +53,11 @@ func (a *Arena) Hold(text []byte) string {
 		return ""
 	}
 	start := len(a.memory)
-	a.memory = append(a.memory, text...) // earlier strings stay in the old memory when this grows
+	a.memory = append(a.memory, text...) // earlier strings keep the old memory when this grows
 	return unsafe.String(&a.memory[start], len(text))
 }
 
-// Reset ends a batch.
+// Reset ends a batch. It invalidates the strings of the batch.
 func (a *Arena) Reset() {
 	if a.memory = a.memory[:0]; cap(a.memory) > maxArena {
 		a.memory = nil

@@ -2,11 +2,11 @@ package intern
 
 import "unsafe"
 
-// textChunk is how much memory is allocated for many texts at once.
+// textChunk is the number of bytes that are allocated at once for several texts.
 const textChunk = 4 << 10
 
-// Texts makes strings that stay valid, many in one piece of memory. A string keeps all of it: what is to be kept for long
-// has to be copied.
+// Texts creates strings that remain valid, several in one allocation. A string keeps its whole allocation in memory, so
+// copy strings that are retained for a long time.
 type Texts struct{ memory []byte }
 
 // Hold returns text as a string.

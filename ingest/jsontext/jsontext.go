@@ -1,4 +1,4 @@
-// Package jsontext writes values as JSON, for the formats that are read as JSON.
+// Package jsontext writes values as JSON, for formats that are read as JSON.
 package jsontext
 
 import (
@@ -8,8 +8,8 @@ import (
 
 const hex = "0123456789abcdef"
 
-// AppendString appends a string in quotes, with all characters that JSON or a line does not allow escaped. Bytes that
-// are not UTF-8 stay as they are, for the reader to refuse.
+// AppendString appends a quoted string. It escapes all characters that are not allowed in JSON or on a single line.
+// Bytes that are not valid UTF-8 are left unchanged, so the reader refuses them.
 func AppendString[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
 	written := 0
@@ -33,8 +33,8 @@ func AppendString[T string | []byte](dst []byte, text T) []byte {
 	return append(dst, '"')
 }
 
-// AppendNumber appends the shortest decimal that reads as x, of the given size of 32 or 64 bits. NaN and infinities are
-// bare words, which telemetry version 1 reads but RFC 8259 does not allow.
+// AppendNumber appends the shortest decimal that is read as x, with a size of 32 or 64 bits. NaN and infinities are
+// unquoted, which telemetry version 1 allows but RFC 8259 does not.
 func AppendNumber(dst []byte, x float64, bits int) []byte {
 	if w := word(x); w != "" {
 		return append(dst, w...)
@@ -42,7 +42,7 @@ func AppendNumber(dst []byte, x float64, bits int) []byte {
 	return strconv.AppendFloat(dst, x, 'g', -1, bits)
 }
 
-// AppendStrictNumber appends x by RFC 8259, with the words for NaN and infinities in quotes.
+// AppendStrictNumber appends x according to RFC 8259, with NaN and infinities in quotes.
 func AppendStrictNumber(dst []byte, x float64) []byte {
 	if w := word(x); w != "" {
 		return AppendString(dst, w)
@@ -50,7 +50,7 @@ func AppendStrictNumber(dst []byte, x float64) []byte {
 	return AppendNumber(dst, x, 64)
 }
 
-// word returns the word for what is no number in JSON, or "".
+// word returns NaN or an infinity as text, or "" for any other number.
 func word(x float64) string {
 	switch {
 	case math.IsNaN(x):
@@ -63,12 +63,12 @@ func word(x float64) string {
 	return ""
 }
 
-// AppendKey appends a comma if something precedes the member in its object, the member's name and a colon.
+// AppendKey appends a member's name and a colon, preceded by a comma unless the member is the first one in its object.
 func AppendKey[T string | []byte](dst []byte, name T) []byte {
 	return append(AppendString(AppendComma(dst), name), ':')
 }
 
-// AppendComma appends a comma, unless an object or array has just been opened.
+// AppendComma appends a comma, unless it would be the first character of an object or array.
 func AppendComma(dst []byte) []byte {
 	if n := len(dst); n > 0 && dst[n-1] != '{' && dst[n-1] != '[' {
 		dst = append(dst, ',')

@@ -1,4 +1,4 @@
-// Package kafkalog keeps the service's own records in topics, and writes messages for others to read.
+// Package kafkalog stores the service's own records in topics, and sends messages to topics that others read.
 package kafkalog
 
 import (
@@ -17,25 +17,26 @@ import (
 )
 
 const (
-	// MaxRecord is the largest value of a Record, in bytes. Brokers refuse batches above 1 MiB by default.
+	// MaxRecord is the maximum size of the value of a Record, in bytes. Brokers refuse batches above 1 MiB by default.
 	MaxRecord = 512 << 10
-	// MaxBatch is the batch size that a topic must accept: brokers do by default.
+	// MaxBatch is the maximum batch size that a topic must accept. Brokers accept it by default.
 	MaxBatch = 2 * MaxRecord
-	// logBackoff is how long Append waits before it tries again, at first and at most.
+	// logBackoff is the initial delay between the attempts of Append, and maxLogBackoff is the maximum delay.
 	logBackoff, maxLogBackoff = 100 * time.Millisecond, 5 * time.Second
 )
 
-// Record is a record of a Log. An empty Value is a tombstone: compaction removes the records of its key.
+// Record is a record of a Log. An empty Value is a tombstone, which makes compaction remove the records with the same
+// key.
 type Record struct {
 	Key, Value []byte
-	Headers    []ingest.Header // of a record to write; those of records that are read are left out
-	Offset     int64           // of a record that was read or written
+	Headers    []ingest.Header // only for records to write; not set when a record is read
+	Offset     int64           // set when a record is read or written
 }
 
-// framing is about what a record takes in a batch beside its contents.
+// framing is the approximate overhead of a record in a batch, in bytes.
 const framing = 16
 
-// size returns about the bytes that the record takes in a batch.
+// size returns the approximate size of the record in a batch, in bytes.
 func (r *Record) size() int {
 	n := framing + len(r.Key) + len(r.Value)
 	for i := range r.Headers {
@@ -44,18 +45,18 @@ func (r *Record) size() int {
 	return n
 }
 
-// Log is a topic in which the service keeps its own records. Its methods may be called by several goroutines.
+// Log is a topic that contains the service's own records. Its methods are safe for concurrent use.
 type Log struct {
 	cfg     ingest.KafkaConfig // with the topic of the log
 	network *fetch.Network
 	client  *kafka.Client
-	outages zerolog.Logger // logs a few times a minute
+	outages zerolog.Logger // logs a few messages per minute
 
 	mu   sync.Mutex
-	idle map[int]*fetch.Leader // the connection of the last Read by partition, for the next one; nil once closed
+	idle map[int]*fetch.Leader // connection of the last Read of each partition, for the next one; nil once closed
 }
 
-// Open reads the certificates and secrets that the configuration names. It does not connect.
+// Open returns a Log. It reads the certificates and secrets named in the configuration, but does not connect.
 func Open(cfg ingest.KafkaConfig, topic string, log zerolog.Logger) (*Log, error) {
 	cfg.Topic, cfg.MaxMessage = topic, MaxBatch
 	network, err := fetch.NewNetwork(cfg)
@@ -68,7 +69,7 @@ func Open(cfg ingest.KafkaConfig, topic string, log zerolog.Logger) (*Log, error
 	}, nil
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.idle = nil
@@ -80,7 +81,8 @@ func (l *Log) Close() error {
 // Topic returns the name of the topic.
 func (l *Log) Topic() string { return l.cfg.Topic }
 
-// Partitions returns the number of partitions of the topic. The error is ErrNoTopic if it does not exist.
+// Partitions returns the number of partitions of the topic. The error wraps ingest.ErrNoTopic if the topic does not
+// exist.
 func (l *Log) Partitions(ctx context.Context) (int, error) {
 	n, err := fetch.PartitionCount(ctx, l.client, l.cfg.Topic)
 	if errors.Is(err, kafka.UnknownTopicOrPartition) {
@@ -120,8 +122,8 @@ func (l *Log) Committed(ctx context.Context, group string) (bool, error) {
 	return false, nil
 }
 
-// Make creates the topic with settings such as cleanup.policy and the brokers' default number of replicas. It returns
-// when the topic exists. An existing topic is not changed.
+// Make creates the topic with the given settings, such as cleanup.policy, and the brokers' default number of replicas.
+// It returns once the topic exists. It does not change an existing topic.
 func (l *Log) Make(ctx context.Context, partitions int, settings map[string]string) error {
 	topic := kafka.TopicConfig{Topic: l.cfg.Topic, NumPartitions: partitions, ReplicationFactor: -1}
 	for name, value := range settings {
@@ -164,14 +166,15 @@ func (l *Log) Number(ctx context.Context, name string) (int64, error) {
 }
 
 // Read calls visit with the existing records of a partition from one offset up to, but not including, another, in
-// offset order. visit owns their memory. The connection is kept for the next Read of the partition.
+// offset order. visit may retain them. The connection is kept for the next Read of the partition.
 func (l *Log) Read(ctx context.Context, partition int, from, to int64, visit func(Record) error) error {
 	return l.read(ctx, &fetch.Section{Partition: partition, Next: from, End: to}, visit)
 }
 
-// ReadOn calls visit with the records of a partition from an offset on, up to the partition's end as of the broker's
-// last answer. It returns that end; an end before least is an error. So it misses no record that compaction removes
-// meanwhile, except those superseded by a record that it visits.
+// ReadOn calls visit with the records of a partition starting at the offset from, up to the end of the partition as of
+// the broker's last response. It returns this end. If the end is before least, it returns an error. Because it reads to
+// the end, it misses no record that compaction removes in the meantime, except those superseded by a record that it
+// visits.
 func (l *Log) ReadOn(ctx context.Context, partition int, from, least int64, visit func(Record) error) (end int64, err error) {
 	s := fetch.Section{Partition: partition, Next: from, End: max(from, least), Follow: true}
 	err = l.read(ctx, &s, visit)
@@ -207,7 +210,7 @@ func (l *Log) reader(visit func(Record) error) *fetch.SectionReader {
 	}
 }
 
-// kept returns the kept connection of a partition, nil without one.
+// kept returns the kept connection of a partition, or nil.
 func (l *Log) kept(partition int) *fetch.Leader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,19 +219,19 @@ func (l *Log) kept(partition int) *fetch.Leader {
 	return conn
 }
 
-// keep keeps a connection, or closes it if another one is already kept.
+// keep keeps a connection. It closes the connection if another one is already kept.
 func (l *Log) keep(partition int, conn *fetch.Leader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.idle == nil || l.idle[partition] != nil {
-		conn.Close() // an error on close loses nothing that was read
+		conn.Close() // everything that was read remains valid
 		return
 	}
 	l.idle[partition] = conn
 }
 
-// Append writes records to a partition in order, sets their offsets, and returns when all in-sync replicas have them.
-// It retries until ctx ends. So a record may be written twice, but never after the first write of a later one.
+// Append writes records to a partition in order, sets their offsets, and returns once all in-sync replicas have them.
+// It retries until ctx ends. So a record may be written twice, but never after the first write of a later record.
 func (l *Log) Append(ctx context.Context, partition int, records ...Record) error {
 	for len(records) > 0 {
 		n := batchSize(records)
@@ -240,7 +243,7 @@ func (l *Log) Append(ctx context.Context, partition int, records ...Record) erro
 	return nil
 }
 
-// batchSize returns how many of the records one request carries.
+// batchSize returns how many of the records fit in one request.
 func batchSize(records []Record) int {
 	size := 0
 	for i := range records {
@@ -252,9 +255,10 @@ func batchSize(records []Record) int {
 }
 
 // AppendFresh writes the records that fresh returns to a partition in one request. It returns them with their offsets
-// when all in-sync replicas have them. It retries until ctx ends, and calls fresh for each attempt. An attempt without
-// an answer may have written its records too, or may still write them later. So if ctx has a deadline, no attempt
-// begins that could not wait for its answer. A request holds one large record and some small ones.
+// once all in-sync replicas have them. It retries until ctx ends, and calls fresh for each attempt. An attempt without
+// a response may also have written its records, or may still write them later. Therefore, if ctx has a deadline,
+// AppendFresh makes no attempt whose response could arrive after it. A request must not contain more than one large
+// record and some small ones.
 func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []Record) ([]Record, error) {
 	for wait := logBackoff; ; wait = min(2*wait, maxLogBackoff) {
 		records := fresh()
@@ -279,7 +283,7 @@ func endsWithin(ctx context.Context, d time.Duration) bool {
 	return any && time.Until(deadline) < d
 }
 
-// Passes reports whether a request that failed with err may succeed the next time. It may not if the broker refuses the
+// Passes reports whether a request that failed with err may succeed later. It returns false if the broker refuses the
 // request itself.
 func Passes(err error) bool {
 	var refused kafka.Error

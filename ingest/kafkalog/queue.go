@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// How a Queue writes: how many bytes may wait, how long a batch gathers records, and how large it may be.
+// Limits of a Queue: the number of bytes that may wait, the time for which a batch collects records, and its size.
 const (
 	queueBytes  = 4 << 20
 	queueLinger = 5 * time.Millisecond
 	queueBatch  = MaxRecord
 )
 
-// ErrNotWritten is returned if records could not be written in time.
+// ErrNotWritten means that records could not be written in time.
 var ErrNotWritten = errors.New("not all records have been written to the topic")
 
-// Queue writes records to one partition of a topic, in the order in which they were put, one batch after the other. The
-// topic therefore always holds all records up to some number. It is safe for concurrent use.
+// Queue writes records to one partition of a topic, one batch after the other, in the order of Put. The topic therefore
+// always contains all records up to some number. It is safe for concurrent use.
 type Queue struct {
 	mu      sync.Mutex
 	waiting []Record
 	bytes   int
-	total   int64         // records put so far
-	written int64         // of them, those that all in-sync replicas have
-	moved   chan struct{} // closed and replaced when written grows
+	total   int64         // number of records put so far
+	written int64         // number of these that all in-sync replicas have
+	moved   chan struct{} // closed and replaced when written increases
 	wake    chan struct{} // receives when a record waits
 }
 
-// NewQueue returns an empty queue, which writes once Run is called.
+// NewQueue returns an empty queue. It writes nothing before Run is called.
 func NewQueue() *Queue {
 	return &Queue{moved: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// Put adds a record and returns its number. It waits for room until stop is closed, and then fails with
+// Put adds a record, and returns its number. If there is no room, it waits until stop is closed, and then returns
 // ErrNotWritten.
 func (q *Queue) Put(ctx context.Context, stop <-chan struct{}, r Record) (number int64, err error) {
 	for {
@@ -64,7 +64,7 @@ func (q *Queue) Put(ctx context.Context, stop <-chan struct{}, r Record) (number
 	}
 }
 
-// Await returns once a record is written. After stop is closed it waits for at most patience, and then fails with
+// Await returns once a record has been written. After stop is closed, it waits for at most patience, and then returns
 // ErrNotWritten.
 func (q *Queue) Await(ctx context.Context, stop <-chan struct{}, patience time.Duration, number int64) error {
 	var late <-chan time.Time
@@ -87,7 +87,7 @@ func (q *Queue) Await(ctx context.Context, stop <-chan struct{}, patience time.D
 	}
 }
 
-// Run writes until ctx ends. Its error says why the brokers refuse a record for good.
+// Run writes records until ctx ends. It returns an error if the brokers permanently refuse a record.
 func (q *Queue) Run(ctx context.Context, write func(context.Context, ...Record) error) error {
 	for {
 		select {
@@ -112,8 +112,8 @@ func (q *Queue) Run(ctx context.Context, write func(context.Context, ...Record) 
 	}
 }
 
-// next returns copies of the records to write next, since the writer sets their offsets. The records stay in the
-// queue until they are written.
+// next returns copies of the records to write next, because the writer sets their offsets. The records remain in the
+// queue until they have been written.
 func (q *Queue) next() []Record {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,17 +12,17 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// ErrNotTaken is the class of answers by which a broker refuses a message.
+// ErrNotTaken means that a broker refused a message.
 var ErrNotTaken = errors.New("the broker did not accept the message")
 
-// Sender occasionally writes messages to a topic for others to read: it connects for each of them.
+// Sender sends occasional messages to a topic that others read. It connects for each message.
 type Sender struct {
 	cfg     ingest.KafkaConfig // with the topic
 	network *fetch.Network
 }
 
-// NewSender reads the certificates and secrets that the configuration names. It does not connect; dial opens the
-// connections later.
+// NewSender returns a Sender. It reads the certificates and secrets named in the configuration, but does not connect.
+// It uses dial to open connections later.
 func NewSender(cfg ingest.KafkaConfig, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Sender, error) {
 	network, err := fetch.NewNetwork(cfg)
 	if err != nil {
@@ -32,8 +32,9 @@ func NewSender(cfg ingest.KafkaConfig, dial func(ctx context.Context, network, a
 	return &Sender{cfg: cfg, network: network}, nil
 }
 
-// Send writes a message, and returns when all in-sync replicas have it. The key determines its partition, as with the
-// producers of Apache Kafka. It makes one attempt, which ends with ctx; a failed attempt may have written the message.
+// Send sends a message, and returns once all in-sync replicas have it. The key determines its partition, as with the
+// producers of Apache Kafka. There is only one attempt, which is limited by ctx. A failed attempt may have written the
+// message.
 func (s *Sender) Send(ctx context.Context, key, value []byte, headers ...ingest.Header) error {
 	defer s.network.Transport.CloseIdleConnections()
 	client := s.network.Client(s.cfg.Brokers)
@@ -61,7 +62,7 @@ func headersOf(headers []ingest.Header) (out []kafka.Header) {
 	return out
 }
 
-// PartitionOf returns the partition of a key among so many, as the producers of Apache Kafka choose it.
+// PartitionOf returns the partition for a key, as the producers of Apache Kafka choose it.
 func PartitionOf(key []byte, partitions int) int {
 	all := make([]int, partitions)
 	for i := range all {
@@ -70,7 +71,7 @@ func PartitionOf(key []byte, partitions int) int {
 	return kafka.Murmur2Balancer{Consistent: true}.Balance(kafka.Message{Key: key}, all...)
 }
 
-// notTaken distinguishes a broker's refusal from a failed connection or a timeout.
+// notTaken wraps the refusal of a broker with ErrNotTaken, to distinguish it from a failed connection or a timeout.
 func notTaken(err error) error {
 	var said kafka.Error
 	if errors.As(err, &said) && !said.Timeout() {

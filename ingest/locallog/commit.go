@@ -11,11 +11,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 )
 
-// commitFile holds the offset that was committed last, as text.
+// commitFile contains the last committed offset as text.
 const commitFile = "committed"
 
-// Commit records that everything before an offset is part of a checkpoint of the reader. It lets the log remove what was
-// part of the commit before as well, as the last checkpoint may turn out to be damaged. A commit never goes back.
+// Commit records that everything before an offset is part of a checkpoint of the reader. The log may then remove the
+// records before the previous commit. It keeps those since then, because the last checkpoint may turn out to be
+// damaged. Lower offsets than before are ignored.
 func (l *Log) Commit(next int64) error {
 	l.committing.Lock()
 	defer l.committing.Unlock()
@@ -36,21 +37,21 @@ func (l *Log) Commit(next int64) error {
 	return nil
 }
 
-// Committed returns the offset that was committed last, also by an earlier process, and whether there is one.
+// Committed returns the last committed offset, which may be from an earlier process, and whether there is one.
 func (l *Log) Committed() (next int64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.committed, l.committed >= 0
 }
 
-// CommitFile returns the file that has the committed offset.
+// CommitFile returns the path of the file with the committed offset.
 func (l *Log) CommitFile() string { return filepath.Join(l.o.Directory, commitFile) }
 
 func saveCommit(directory string, next int64) error {
 	return datadir.Replace(filepath.Join(directory, commitFile), fmt.Appendln(nil, next), 0o640)
 }
 
-// loadCommit returns the offset that an earlier process has committed, -1 if none has.
+// loadCommit returns the offset that an earlier process committed, or -1.
 func loadCommit(path string) (int64, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,32 +10,32 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A segment is a sequence of frames. A frame holds the records of one write: as each write is durable before the next
-// one begins, only the last frame of a log can be unfinished. Integers are little endian:
+// A segment is a sequence of frames. A frame contains the records of one write. Because each write is durable before
+// the next one begins, only the last frame of a log can be incomplete. Integers are little endian:
 //
 //	magic (4) | length of the body (4) | CRC-32C of all that follows (4) | offset of the first record (8) |
 //	time of the write in Unix milliseconds (8) | number of records (4) | body
 //
-// The body holds, for each record: key, number of headers, name and value of each header, value. Numbers and lengths
-// are uvarints, and a length precedes each text.
+// The body contains, for each record: key, number of headers, name and value of each header, value. Numbers and lengths
+// are uvarints, and each text is preceded by its length.
 const (
 	magic      = "rwl1"
 	frameHead  = 4 + 4 + 4 + 8 + 8 + 4
-	checked    = 4 + 4 + 4 // where what the checksum covers begins
+	checked    = 4 + 4 + 4 // start of the bytes that the checksum covers
 	maxBody    = MaxAppend + groupBytes
-	keptMemory = 1 << 20 // of a buffer that is used again
+	keptMemory = 1 << 20 // of a buffer that is reused
 )
 
-// Record is a record of a log. A missing key reads as nil, as an empty one does.
+// Record is a record of a log. An empty key or value is read as nil.
 type Record struct {
-	Offset  int64 // of a record that was read
-	Time    int64 // of a record that was read: when it was appended, in Unix milliseconds; it never goes back
+	Offset  int64 // set when a record is read
+	Time    int64 // set when a record is read: time of its append in Unix milliseconds; never decreases
 	Key     []byte
 	Headers []ingest.Header
 	Value   []byte
 }
 
-// append appends the record as it stands in a body.
+// append appends the encoding of the record.
 func (r *Record) append(b []byte) []byte {
 	b = appendText(b, r.Key)
 	b = binary.AppendUvarint(b, uint64(len(r.Headers)))
@@ -56,7 +56,7 @@ var errFrame = errors.New("the frame is damaged")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// head is the head of a frame.
+// head is the header of a frame.
 type head struct {
 	length  int // of the body
 	sum     uint32
@@ -67,10 +67,10 @@ type head struct {
 
 func (h *head) next() int64 { return h.first + int64(h.records) }
 
-// size returns the bytes of the whole frame.
+// size returns the size of the whole frame in bytes.
 func (h *head) size() int64 { return frameHead + int64(h.length) }
 
-// appendFrame appends a frame whose body consists of the bodies of several appends.
+// appendFrame appends a frame whose body consists of the encoded records of several appends.
 func appendFrame(b []byte, first, time int64, records int, bodies ...[]byte) []byte {
 	from, length := len(b), 0
 	for _, body := range bodies {
@@ -89,7 +89,7 @@ func appendFrame(b []byte, first, time int64, records int, bodies ...[]byte) []b
 	return b
 }
 
-// readHead reads the first frameHead bytes of a frame. It does not check them against the checksum.
+// readHead decodes the first frameHead bytes of a frame. It does not verify the checksum.
 func readHead(b []byte) (head, error) {
 	if !bytes.HasPrefix(b, []byte(magic)) {
 		return head{}, fmt.Errorf("%w: its header is invalid", errFrame)
@@ -105,7 +105,7 @@ func readHead(b []byte) (head, error) {
 	return h, nil
 }
 
-// intact returns errFrame if a whole frame does not have the checksum of its head.
+// intact returns errFrame if a complete frame does not match the checksum in its header.
 func (h *head) intact(frame []byte) error {
 	if sum := crc32.Checksum(frame[checked:], castagnoli); sum != h.sum {
 		return fmt.Errorf("%w: its checksum is %08x instead of %08x", errFrame, sum, h.sum)
@@ -131,13 +131,13 @@ func (h *head) decode(dst []Record, body []byte) ([]Record, error) {
 
 var errShort = errors.New("it is truncated")
 
-// cut reads the record at the beginning of a body and returns the rest.
+// cut decodes the record at the beginning of a body, and returns the rest.
 func (r *Record) cut(body []byte) (rest []byte, err error) {
 	if r.Key, body, err = cutText(body); err != nil {
 		return nil, err
 	}
 	headers, n := binary.Uvarint(body)
-	if n <= 0 || headers > uint64(len(body)) { // each takes two bytes or more
+	if n <= 0 || headers > uint64(len(body)) { // each header takes at least two bytes
 		return nil, errShort
 	}
 	body = body[n:]
@@ -155,7 +155,7 @@ func (r *Record) cut(body []byte) (rest []byte, err error) {
 	return body, err
 }
 
-// cutText reads a text at the beginning of a body, nil for an empty one, and returns the rest.
+// cutText decodes the text at the beginning of a body, and returns the rest. An empty text is nil.
 func cutText(body []byte) (text, rest []byte, err error) {
 	length, n := binary.Uvarint(body)
 	if n <= 0 || length > uint64(len(body)-n) {

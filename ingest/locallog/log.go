@@ -1,6 +1,6 @@
-// Package locallog stores records in a log on this machine: in segments, which are files in a directory, in the order
-// in which they are appended. A record is durable before its append returns. What its reader has not committed twice is
-// never removed.
+// Package locallog stores records in a log on this machine. The log consists of segments, which are files in a
+// directory, in append order. A record is durable before its append returns. It is not removed before the reader has
+// committed it twice.
 package locallog
 
 import (
@@ -17,19 +17,20 @@ import (
 )
 
 const (
-	// MaxAppend is the most bytes that the records of one append may take, with a few for each record.
+	// MaxAppend is the maximum number of bytes in one append, including a few bytes per record.
 	MaxAppend = 20 << 20
-	// groupBytes is how many bytes of other appends are written with the first one.
+	// groupBytes is the maximum number of bytes in appends that are written together.
 	groupBytes = 4 << 20
-	// maxQueued is how many bytes may wait to be written.
+	// maxQueued is the maximum number of bytes that wait to be written.
 	maxQueued = 64 << 20
-	// tidyEvery is how often a log looks for segments that are too old.
+	// tidyEvery is the interval between searches for segments that are too old.
 	tidyEvery = time.Minute
-	// segmentAge is how long a segment is written to, so that a log with little in it has old segments too.
+	// segmentAge is the maximum time for which a segment is written to. It ensures that a log with few records also has
+	// segments that become too old.
 	segmentAge = 24 * time.Hour
 )
 
-// The errors of Append and Open, for errors.Is.
+// The errors of Append, for errors.Is.
 var (
 	ErrFull     = errors.New("the log is full of unjudged records")
 	ErrQueue    = errors.New("too many records are waiting to be written to the log")
@@ -37,40 +38,40 @@ var (
 	ErrClosed   = errors.New("the log is closed")
 )
 
-// Options configure a log. Name is the label log of its metrics.
+// Options configures a log. Name is the value of the label log of its metrics.
 type Options struct {
 	Name        string
-	Directory   string        // of the segments; made if missing. No other process may have it open
-	MaxSize     int64         // bytes of all segments
-	SegmentSize int64         // bytes from which on a segment is followed by the next one; a single write may exceed it
-	MaxAge      time.Duration // since the last record of a segment, after which it is removed; 0 for no limit
+	Directory   string        // created if missing; must not be open in another process
+	MaxSize     int64         // maximum size of all segments in bytes
+	SegmentSize int64         // size in bytes at which the next segment is started; a single write may exceed it
+	MaxAge      time.Duration // time after the last record of a segment when the segment is removed; 0 for no limit
 	Log         zerolog.Logger
 	Registerer  prometheus.Registerer
 
-	disk disk             // of tests
-	now  func() time.Time // of tests
+	disk disk             // replaced in tests
+	now  func() time.Time // replaced in tests
 }
 
-// Log is a log that this process appends to. Its methods may be called by several goroutines.
+// Log is a log that this process appends to. Its methods are safe for concurrent use.
 type Log struct {
 	o       Options
 	lock    *os.File
 	metrics *metrics
 
 	mu        sync.Mutex
-	segments  []segment // the oldest first; the last one is written to
-	size      int64     // bytes of all segments
-	next      int64     // offset of the next record; all before are durable
-	released  int64     // offsets before may be removed: they were part of the last two commits
+	segments  []segment // oldest first; the last one is written to
+	size      int64     // of all segments in bytes
+	next      int64     // offset of the next record; all earlier ones are durable
+	released  int64     // earlier offsets may be removed, because the last two commits include them
 	committed int64     // negative before the first commit
 	grown     chan struct{}
 	queue     []*request
 	queued    int64 // bytes
 	closed    bool
 
-	committing sync.Mutex // held while the file of the commit is written
+	committing sync.Mutex // held while the commit file is written
 
-	wake chan struct{} // something is in the queue, or was released, or the log is closed
+	wake chan struct{} // signals that the queue has requests, that records were released, or that the log was closed
 	done chan struct{} // closed when run has returned
 	writer
 }
@@ -79,7 +80,7 @@ type Log struct {
 type request struct {
 	records int
 	body    []byte
-	done    chan result // of one result
+	done    chan result // receives one result
 }
 
 type result struct {
@@ -87,9 +88,9 @@ type result struct {
 	err   error
 }
 
-// Open opens a log, and makes it if the directory has none. It removes a write that was not finished, which no append
-// has confirmed. The error is ErrDamaged if intact records follow one that is not, and datadir.ErrLocked while another
-// process has the log open.
+// Open opens a log. It creates the log if the directory has none. It removes an incomplete write at the end, which no
+// append has confirmed. The error is ErrDamaged if intact records follow a damaged one, and datadir.ErrLocked while
+// another process has the log open.
 func Open(o Options) (*Log, error) {
 	if o.disk == nil {
 		o.disk = osDisk{}
@@ -116,7 +117,7 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// restore finds the end of the log, and cuts off a write that was not finished.
+// restore finds the end of the log, and removes an incomplete write.
 func (l *Log) restore() (err error) {
 	if l.committed, err = loadCommit(l.CommitFile()); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (l *Log) restore() (err error) {
 		l.size += s.size
 	}
 	if len(l.segments) == 0 {
-		return nil // the first append begins the first segment
+		return nil // the first append starts the first segment
 	}
 	l.released = l.segments[0].first
 	last := &l.segments[len(l.segments)-1]
@@ -142,14 +143,14 @@ func (l *Log) restore() (err error) {
 		}
 	}
 	l.next, l.time, l.begun = found.next, found.time, found.begun
-	// What was written but not confirmed must be durable before it is read.
+	// Data that was written but not confirmed must be durable before it is read.
 	if l.active, err = l.o.disk.open(last.path); err != nil {
 		return err
 	}
 	return errors.Join(l.active.Sync(), datadir.Sync(l.o.Directory))
 }
 
-// cut removes the unfinished write at the end of a segment.
+// cut removes the incomplete write at the end of a segment.
 func (l *Log) cut(last *segment, found scanned) error {
 	if err := last.unfinished(found); err != nil {
 		return err
@@ -164,8 +165,9 @@ func (l *Log) cut(last *segment, found scanned) error {
 	return nil
 }
 
-// Append appends records, in order and without others between them, and returns the offset of the first. All of them
-// are durable then. After an error of the disk or ErrFull none of them is in the log; if ctx ends they may be.
+// Append appends records, in order and without others between them, and returns the offset of the first. The records
+// are durable when it returns. After a disk error or ErrFull, none of them are in the log. If ctx ends, they may be in
+// the log.
 func (l *Log) Append(ctx context.Context, records ...Record) (first int64, err error) {
 	r := &request{records: len(records), done: make(chan result, 1)}
 	for i := range records {
@@ -207,11 +209,11 @@ func (l *Log) enqueue(r *request) error {
 func (l *Log) poke() {
 	select {
 	case l.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // run is about to wake anyway
 	}
 }
 
-// take removes appends from the queue that are written together: the first, and others up to groupBytes.
+// take removes the appends from the queue that are written together: the first one, and more up to groupBytes.
 func (l *Log) take() (group []*request, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,7 +230,7 @@ func (l *Log) take() (group []*request, closed bool) {
 	return group, l.closed
 }
 
-// Ends returns the offset of the first record of the log, and that of the next one to be appended.
+// Ends returns the offset of the first record, and the offset of the next record to be appended.
 func (l *Log) Ends() (first, next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +244,7 @@ func (l *Log) first() int64 {
 	return l.segments[0].first
 }
 
-// Grown returns a channel that is closed once the log holds the record of an offset.
+// Grown returns a channel that is closed once the log contains the record with the given offset.
 func (l *Log) Grown(offset int64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,7 +256,7 @@ func (l *Log) Grown(offset int64) <-chan struct{} {
 	return l.grown
 }
 
-// Close writes what was handed to Append before, and lets another process open the log.
+// Close writes all pending appends, and lets another process open the log.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	again := l.closed

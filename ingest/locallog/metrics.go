@@ -50,7 +50,7 @@ func (l *Log) bytes() int64 {
 	return l.size
 }
 
-// held returns the bytes of segments that may not be removed.
+// held returns the size in bytes of the segments that must not be removed.
 func (l *Log) held() (bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,36 +12,37 @@ import (
 type Reader struct {
 	of      catalog
 	next    int64  // offset of the next record to return
-	remedy  string // what to do with a damaged segment to go on without its records
+	remedy  string // how to continue without the records of a damaged segment
 	file    *os.File
-	segment segment // of file
-	at      int64   // byte of file at which the next frame begins
-	offset  int64   // with which it begins
+	segment segment // the segment in file
+	at      int64   // position of the next frame in file
+	offset  int64   // first offset of the next frame
 	frame   []byte
 	records []Record
 }
 
-// catalog knows the segments of a log, as far as they may be read.
+// catalog provides the segments of a log.
 type catalog interface {
-	// holding returns the segment that holds an offset or, if none does, the first one that begins behind it.
+	// holding returns the segment that contains an offset or, if there is none, the first one after it.
 	holding(offset int64) (segment, bool)
-	// state returns the durable size of the segment that begins with an offset, gone if it was removed, and the one that
-	// follows it.
+	// state returns the durable size of the segment that begins with an offset, or gone if it was removed, and the
+	// following segment.
 	state(first int64) (size int64, following segment, followed bool)
 }
 
 // gone is the size of a segment that was removed.
 const gone = -1
 
-// NewReader returns a reader of the records from an offset on. Records that are appended later are read too.
+// NewReader returns a reader for the records starting at the offset from. It also reads records that are appended
+// later.
 func (l *Log) NewReader(from int64) *Reader { return &Reader{of: l, next: from, remedy: moveAway} }
 
-// moveAway is the remedy where records may be missing.
+// moveAway is the remedy for logs in which records may be missing.
 const moveAway = "move it aside"
 
-// Next returns the records of the next write, at least one, which are valid until the next call. At the end of the log
-// the error is io.EOF, and Next may be called again once there is more. Offsets that are missing are skipped, where
-// retention has removed their segments. A frame that cannot be read is ErrDamaged.
+// Next returns the records of the next write. There is at least one, and they are valid until the next call. At the end
+// of the log, the error is io.EOF, and Next can be called again once there are more records. Missing offsets are
+// skipped if retention has removed their segments. If a frame cannot be read, the error is ErrDamaged.
 func (r *Reader) Next() ([]Record, error) {
 	for {
 		if err := r.settle(); err != nil {
@@ -64,7 +65,7 @@ func (r *Reader) Next() ([]Record, error) {
 	}
 }
 
-// settle opens the segment of the next frame, if it is not open. Where there is no frame yet, the error is io.EOF.
+// settle opens the segment of the next frame if it is not open. If there is no frame yet, the error is io.EOF.
 func (r *Reader) settle() error {
 	if r.file == nil {
 		s, found := r.of.holding(r.next)
@@ -77,7 +78,7 @@ func (r *Reader) settle() error {
 	}
 	for {
 		size, following, followed := r.of.state(r.segment.first)
-		if size == gone { // it was full by then
+		if size == gone { // a removed segment was complete
 			info, err := r.file.Stat()
 			if err != nil {
 				return fmt.Errorf("reading the local log: %w", err)
@@ -109,7 +110,7 @@ func (r *Reader) open(s segment) error {
 	return nil
 }
 
-// read reads the next frame. Of one that holds nothing to return, it reads only the head.
+// read reads the next frame. If it only contains records before r.next, read reads only its header.
 func (r *Reader) read() (head, error) {
 	if cap(r.frame) > keptMemory {
 		r.frame = nil
@@ -133,7 +134,7 @@ func (r *Reader) damaged(at, offset int64, err error) error {
 	return r.segment.damaged(at, offset, err, r.remedy)
 }
 
-// Close closes the open file. The reader can be used again.
+// Close closes the open file. The reader can still be used afterwards.
 func (r *Reader) Close() error {
 	if r.file == nil {
 		return nil
@@ -150,7 +151,7 @@ func (l *Log) holding(offset int64) (segment, bool) {
 	return holding(l.segments, offset)
 }
 
-// holding returns the last segment that begins at or before an offset, or the first one behind it.
+// holding returns the last segment that begins at or before an offset, or the first one after it.
 func holding(segments []segment, offset int64) (segment, bool) {
 	if len(segments) == 0 {
 		return segment{}, false

@@ -19,17 +19,17 @@ const suffix = ".log"
 // segment is a file of a log.
 type segment struct {
 	path    string
-	first   int64     // offset of its first record, which its name says
-	size    int64     // bytes that are durable
-	written time.Time // last
+	first   int64     // offset of its first record, which is part of its name
+	size    int64     // durable size in bytes
+	written time.Time // time of the last write
 }
 
-// segmentPath returns the path of the segment that begins with an offset.
+// segmentPath returns the path of the segment that begins with the given offset.
 func segmentPath(directory string, first int64) string {
 	return filepath.Join(directory, fmt.Sprintf("%020d%s", first, suffix))
 }
 
-// list returns the segments of a directory, the oldest first.
+// list returns the segments in a directory, oldest first.
 func list(directory string) ([]segment, error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -44,7 +44,7 @@ func list(directory string) ([]segment, error) {
 		}
 		info, err := e.Info()
 		if errors.Is(err, os.ErrNotExist) {
-			continue // removed meanwhile, by the process that the log belongs to
+			continue // removed in the meantime by the process that owns the log
 		}
 		if err != nil {
 			return nil, err
@@ -55,25 +55,25 @@ func list(directory string) ([]segment, error) {
 	return segments, nil
 }
 
-// ErrDamaged means that records of a log cannot be read although they were durable. What follows them is intact.
+// ErrDamaged means that records of a log cannot be read although they were durable. The records after them are intact.
 var ErrDamaged = errors.New("the log is damaged")
 
-// damaged returns ErrDamaged for a frame of a segment.
+// damaged returns ErrDamaged for a frame of the segment.
 func (s *segment) damaged(at, offset int64, err error, remedy string) error {
 	return fmt.Errorf("%w: %s, from byte %d (offset %d): %w; restore the file, or continue without these records: %s",
 		ErrDamaged, s.path, at, offset, err, remedy)
 }
 
-// scanned is what a scan of a segment has found.
+// scanned is the result of a scan.
 type scanned struct {
-	end   int64 // of the last whole frame, in bytes
-	next  int64 // offset after it
-	begun int64 // time of the first frame in Unix milliseconds, 0 without one
-	time  int64 // of the last frame
-	torn  error // why what follows is no frame, nil if nothing does
+	end   int64 // size in bytes up to the last complete frame
+	next  int64 // offset after the last record
+	begun int64 // time of the first frame in Unix milliseconds; 0 if there is none
+	time  int64 // time of the last frame
+	torn  error // why the following bytes are not a frame; nil if there are none
 }
 
-// scan reads a segment up to its end, or to the first frame that is not whole.
+// scan reads a segment up to its end, or to the first frame that is incomplete or damaged.
 func (s *segment) scan() (scanned, error) {
 	found := scanned{next: s.first}
 	f, err := os.Open(s.path)
@@ -101,7 +101,7 @@ func (s *segment) scan() (scanned, error) {
 	}
 }
 
-// headAt reads the head of the frame at a byte, which must be whole.
+// headAt reads the header of the frame at the given position. The frame must be complete.
 func (s *segment) headAt(f io.ReaderAt, at int64) (head, error) {
 	var b [frameHead]byte
 	if _, err := f.ReadAt(b[:], at); err != nil {
@@ -114,8 +114,8 @@ func (s *segment) headAt(f io.ReaderAt, at int64) (head, error) {
 	return h, err
 }
 
-// readFrame reads the next frame, which must begin with an offset, into memory that it enlarges as needed. A frame that is
-// cut short, or not intact, is errFrame; io.EOF means that there is none.
+// readFrame reads the next frame into memory that it enlarges as needed. The frame must begin with the given offset.
+// The error is errFrame if the frame is truncated or damaged, and io.EOF if there is none.
 func readFrame(in io.Reader, frame *[]byte, offset int64) (head, error) {
 	*frame = slices.Grow((*frame)[:0], frameHead)[:frameHead]
 	if n, err := io.ReadFull(in, *frame); err != nil {
@@ -135,7 +135,7 @@ func readFrame(in io.Reader, frame *[]byte, offset int64) (head, error) {
 	return h, h.intact(*frame)
 }
 
-// cutShort returns errFrame for a frame of which there are only n bytes.
+// cutShort returns errFrame for a frame of which only n bytes exist.
 func cutShort(err error, n int) error {
 	if n > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return fmt.Errorf("%w: truncated to %d bytes", errFrame, n)
@@ -143,7 +143,7 @@ func cutShort(err error, n int) error {
 	return err
 }
 
-// unfinished returns ErrDamaged if what ended a scan is not the write that was not finished: an intact frame follows it.
+// unfinished returns ErrDamaged if a scan did not end at an incomplete last write, because an intact frame follows.
 func (s *segment) unfinished(found scanned) error {
 	at, behind, err := s.frameBehind(found.end, found.next)
 	if err == nil && behind {
@@ -153,8 +153,8 @@ func (s *segment) unfinished(found scanned) error {
 	return err
 }
 
-// frameBehind returns the place of an intact frame that begins behind a byte of a segment, and true if there is one.
-// Its offsets must be beyond next.
+// frameBehind returns the position of an intact frame after the given position, and true if there is one. Its offsets
+// must be greater than next.
 func (s *segment) frameBehind(at, next int64) (int64, bool, error) {
 	f, err := os.Open(s.path)
 	if err != nil {

@@ -12,33 +12,33 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 )
 
-// Spool is a log whose writer says when records become durable, and which of them may go: it suits records that a
-// checkpoint refers to by their offsets. Each process that opens it begins a separate segment, behind all offsets that
-// were ever used. So records that an earlier process has written after its last checkpoint are never taken for those that
-// follow the checkpoint now, and nothing that an older checkpoint refers to is overwritten.
+// Spool is a log whose writer decides when records become durable, and which of them may be removed. It is meant for
+// records that a checkpoint refers to by their offsets. Each process that opens it starts a new segment after all
+// offsets that were ever used. So records that an earlier process wrote after its last checkpoint are never confused
+// with those that follow the checkpoint now, and nothing that an older checkpoint refers to is overwritten.
 //
-// Only one goroutine may use a spool, and only one process its directory.
+// Only one goroutine may use a Spool, and only one process may use its directory.
 type Spool struct {
 	directory   string
-	segmentSize int64 // bytes from which on a segment is followed by the next one; a single flush may exceed it
+	segmentSize int64 // size in bytes at which the next segment is started; a single flush may exceed it
 	disk        disk
 
 	listed   bool
-	segments []segment // the oldest first
-	size     int64     // bytes of all segments
+	segments []segment // oldest first
+	size     int64     // of all segments in bytes
 	next     int64     // offset of the next record
 	held     []byte    // frames that are not durable yet
 	first    int64     // offset of the first record in held
 	writer
 }
 
-// NewSpool returns the spool of a directory, which is made with the first record.
+// NewSpool returns the spool in a directory. The directory is created with the first record.
 func NewSpool(directory string, segmentSize int64) *Spool {
 	return &Spool{directory: directory, segmentSize: segmentSize, disk: osDisk{}}
 }
 
-// list finds the segments that earlier processes have left. Offsets begin at the time in microseconds, or behind all that
-// those segments can hold: even in an emptied directory no offset is used a second time.
+// list finds the segments of earlier processes. Offsets begin at the current time in microseconds, or after any offset
+// that those segments can contain. So offsets are never reused, even in a directory that was emptied.
 func (s *Spool) list() (err error) {
 	if s.listed {
 		return nil
@@ -50,12 +50,12 @@ func (s *Spool) list() (err error) {
 	s.listed, s.next = true, time.Now().UnixMicro()
 	for _, old := range s.segments {
 		s.size += old.size
-		s.next = max(s.next, old.first+old.size+1) // a record takes several bytes
+		s.next = max(s.next, old.first+old.size+1) // every record takes several bytes
 	}
 	return nil
 }
 
-// Append adds a record and returns its offset. The record is durable after the next Flush that succeeds.
+// Append adds a record, and returns its offset. The record becomes durable with the next successful Flush.
 func (s *Spool) Append(value []byte) (offset int64, err error) {
 	if err := s.list(); err != nil {
 		return 0, err
@@ -70,13 +70,13 @@ func (s *Spool) Append(value []byte) (offset int64, err error) {
 	return s.next - 1, nil
 }
 
-// Held returns how many bytes are not durable yet.
+// Held returns the number of bytes that are not durable yet.
 func (s *Spool) Held() int { return len(s.held) }
 
-// Size returns the bytes of all segments.
+// Size returns the size of all segments in bytes.
 func (s *Spool) Size() int64 { return s.size }
 
-// Flush makes all records durable. After an error none of those that were not is in the log, and a later Flush may
+// Flush makes all records durable. After an error, none of the new records are in the log, and a later Flush may
 // succeed.
 func (s *Spool) Flush() error {
 	if len(s.held) == 0 {
@@ -96,7 +96,7 @@ func (s *Spool) Flush() error {
 	return nil
 }
 
-// ready makes the last segment ready for the next write.
+// ready prepares the last segment for the next write.
 func (s *Spool) ready() error {
 	if s.active != nil && s.failed {
 		if err := s.rewind(s.segments[len(s.segments)-1].size); err != nil {
@@ -116,7 +116,7 @@ func (s *Spool) ready() error {
 	return s.begin()
 }
 
-// begin begins a segment. A file of its name, which an earlier try has left, is empty.
+// begin starts a segment. If a file with its name exists, it is empty and from an earlier attempt.
 func (s *Spool) begin() error {
 	if err := os.MkdirAll(s.directory, 0o750); err != nil {
 		return err
@@ -136,8 +136,8 @@ func (s *Spool) begin() error {
 	return nil
 }
 
-// Read passes the records of the offsets from, up to but without to, to each, which must not keep their memory. A record
-// that is missing or not intact is ErrDamaged. It reads what is durable.
+// Read passes the durable records with offsets in [from, to) to each, which must not retain their memory. If a record
+// is missing or damaged, the error is ErrDamaged.
 func (s *Spool) Read(from, to int64, each func(offset int64, value []byte) error) (err error) {
 	if err := s.list(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *Spool) Read(from, to int64, each func(offset int64, value []byte) error
 	return nil
 }
 
-// spoolRemedy is what helps if a spool is damaged: its records are part of a checkpoint.
+// spoolRemedy is the remedy for a damaged spool. Its records are part of a checkpoint.
 const spoolRemedy = "move it aside together with all files of its checkpoint"
 
 func (s *Spool) missing(from, to int64) error {
@@ -176,8 +176,8 @@ func (s *Spool) missing(from, to int64) error {
 		ErrDamaged, s.directory, from, to-1, spoolRemedy)
 }
 
-// Remove removes the segments of which nothing is needed. needed reports whether a record of the offsets from, up to but
-// without to, is.
+// Remove removes the segments that are not needed. needed reports whether a record with an offset in [from, to) is
+// needed.
 func (s *Spool) Remove(needed func(from, to int64) bool) error {
 	if err := s.list(); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *Spool) Remove(needed func(from, to int64) bool) error {
 	return nil
 }
 
-// Behind returns the offset behind all records in the segment of a record, which are removed together.
+// Behind returns the offset after all records in the segment of a record, which are removed together.
 func (s *Spool) Behind(offset int64) int64 {
 	if len(s.held) > 0 && offset >= s.first {
 		return s.next
@@ -216,7 +216,7 @@ func (s *Spool) Behind(offset int64) int64 {
 	return s.next
 }
 
-// end returns the offset behind all that a segment can hold.
+// end returns the offset after any record that a segment can contain.
 func (s *Spool) end(i int) int64 {
 	switch {
 	case i+1 < len(s.segments):
@@ -227,7 +227,7 @@ func (s *Spool) end(i int) int64 {
 	return s.next
 }
 
-// Close lets another spool open the directory. What is not durable is dropped.
+// Close lets another spool open the directory. It drops records that are not durable.
 func (s *Spool) Close() error {
 	err := s.close()
 	s.active, s.held = nil, nil

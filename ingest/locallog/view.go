@@ -11,7 +11,7 @@ import (
 var ErrNoLog = errors.New("log not found")
 
 // View is a log as it was when the view was opened. The log may belong to another process, which may append to it and
-// remove what is old meanwhile.
+// remove old segments in the meantime.
 type View struct {
 	segments []segment
 	next     int64
@@ -23,7 +23,7 @@ func IsLog(path string) bool {
 	return err == nil && len(segments) > 0
 }
 
-// OpenView opens the log of a directory for reading. It changes nothing there. The error is ErrNoLog if there is none.
+// OpenView opens the log in a directory for reading, and does not modify it. The error is ErrNoLog if there is none.
 func OpenView(directory string) (*View, error) {
 	segments, err := list(directory)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -40,14 +40,14 @@ func OpenView(directory string) (*View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the local log: %w", err)
 	}
-	last.size = found.end // what follows is being written
+	last.size = found.end // further data is still being written
 	return &View{segments: segments, next: found.next}, nil
 }
 
-// Ends returns the offset of the first record, and the offset after the last one.
+// Ends returns the offset of the first record, and the offset after the last record.
 func (v *View) Ends() (first, next int64) { return v.segments[0].first, v.next }
 
-// Size returns the bytes of the log.
+// Size returns the size of the log in bytes.
 func (v *View) Size() (bytes int64) {
 	for _, s := range v.segments {
 		bytes += s.size
@@ -55,14 +55,14 @@ func (v *View) Size() (bytes int64) {
 	return bytes
 }
 
-// NewReader returns a reader of the records from an offset on.
+// NewReader returns a reader for the records starting at the offset from.
 func (v *View) NewReader(from int64) *Reader { return &Reader{of: v, next: from, remedy: moveAway} }
 
 // Until returns the offset after the last record that was appended before a time.
 func (v *View) Until(t time.Time) (int64, error) {
 	ms := t.UnixMilli()
 	r := v.NewReader(v.segments[0].first)
-	for i := range v.segments { // the last one that begins before the time
+	for i := range v.segments { // finds the last one that begins before the time
 		begun, err := v.segments[i].begun()
 		if err != nil {
 			return 0, err
@@ -71,7 +71,7 @@ func (v *View) Until(t time.Time) (int64, error) {
 			r.next = v.segments[i].first
 		}
 	}
-	defer r.Close() // it is only read
+	defer r.Close() // it was only read
 	for r.next < v.next {
 		records, err := r.Next()
 		if err != nil {
@@ -84,7 +84,7 @@ func (v *View) Until(t time.Time) (int64, error) {
 	return v.next, nil
 }
 
-// begun returns the time of the first frame of a segment, 0 if it is empty.
+// begun returns the time of the first frame of a segment, or 0 if it is empty.
 func (s *segment) begun() (ms int64, err error) {
 	if s.size == 0 {
 		return 0, nil

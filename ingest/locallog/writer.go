@@ -9,13 +9,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 )
 
-// disk makes and opens segments. Tests replace it by one that is full.
+// disk creates and opens segments. Tests replace it, for example with a full disk.
 type disk interface {
-	// open opens a segment to append to. An empty one is made if it is missing.
+	// open opens a segment for appending. It creates an empty one if it is missing.
 	open(path string) (file, error)
 }
 
-// file is a segment that is written to, always at its end.
+// file is a segment that is written to. Writes always go to its end.
 type file interface {
 	Write(b []byte) (int, error)
 	Sync() error
@@ -29,12 +29,12 @@ func (osDisk) open(path string) (file, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 }
 
-// writer is the part of a log that belongs to the goroutine of run.
+// writer is the state that only the goroutine of run may access.
 type writer struct {
-	active file  // of the last segment; nil before the first, and if the next could not be begun
-	failed bool  // active may have bytes behind its durable end
-	begun  int64 // time of its first frame in Unix milliseconds, 0 without one
-	time   int64 // of the last frame of the log
+	active file  // the last segment; nil before the first one, and if the next one could not be started
+	failed bool  // whether active may have bytes after its durable end
+	begun  int64 // time of its first frame in Unix milliseconds; 0 if there is none
+	time   int64 // time of the last frame of the log
 	buffer []byte
 }
 
@@ -45,7 +45,7 @@ func (w *writer) close() error {
 	return w.active.Close()
 }
 
-// run writes what is appended, until the log is closed.
+// run writes appends until the log is closed.
 func (l *Log) run() {
 	defer close(l.done)
 	tidy := time.NewTicker(tidyEvery)
@@ -70,8 +70,8 @@ func (l *Log) run() {
 	}
 }
 
-// commit writes a group of appends as one frame, and answers them once it is durable. Either all or none of them are in
-// the log.
+// commit writes a group of appends as one frame, and responds to them once it is durable. Either all or none of them
+// are in the log.
 func (l *Log) commit(group []*request) {
 	begun := time.Now()
 	first, err := l.write(group)
@@ -104,7 +104,7 @@ func (l *Log) write(group []*request) (first int64, err error) {
 		l.metrics.disk.Inc()
 		return 0, fmt.Errorf("appending to the log: %w", err)
 	}
-	first = l.next // nothing else changes it
+	first = l.next // only this goroutine changes it
 	l.time = max(l.time, l.o.now().UnixMilli())
 	l.buffer = appendFrame(l.buffer[:0], first, l.time, records, bodies...)
 	if err := l.durable(l.buffer, l.last().size); err != nil {
@@ -121,7 +121,7 @@ func (l *Log) write(group []*request) (first int64, err error) {
 	return first, nil
 }
 
-// extend lets readers read what was written.
+// extend makes written records visible to readers.
 func (l *Log) extend(size int64, records int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,8 +132,8 @@ func (l *Log) extend(size int64, records int) {
 	l.grown = make(chan struct{})
 }
 
-// ready makes the last segment ready for the next frame: it removes the remains of a write that failed, and begins the
-// next segment if this one is full.
+// ready prepares the last segment for the next frame. It removes the remains of a failed write, and starts the next
+// segment if this one is full.
 func (l *Log) ready() error {
 	if l.failed {
 		if err := l.rewind(l.last().size); err != nil {
@@ -156,7 +156,7 @@ func (l *Log) last() segment {
 	return l.segments[len(l.segments)-1]
 }
 
-// durable writes a frame behind the durable end of the segment. If that fails, nothing of it stays.
+// durable writes a frame after the durable end of the segment. If this fails, it removes the partial frame.
 func (w *writer) durable(frame []byte, end int64) error {
 	_, err := w.active.Write(frame)
 	if err == nil {
@@ -169,8 +169,8 @@ func (w *writer) durable(frame []byte, end int64) error {
 	return errors.Join(err, w.rewind(end))
 }
 
-// rewind removes what was written behind the durable end of the segment. Until it succeeds, nothing is appended: a frame
-// behind an unfinished one could never be read.
+// rewind removes everything after the durable end of the segment. Nothing may be appended until this succeeds, because
+// a frame after an incomplete one could never be read.
 func (w *writer) rewind(end int64) error {
 	if err := w.active.Truncate(end); err != nil {
 		return fmt.Errorf("removing an unfinished write: %w", err)
@@ -182,14 +182,14 @@ func (w *writer) rewind(end int64) error {
 	return nil
 }
 
-// roll begins the next segment.
+// roll starts the next segment.
 func (l *Log) roll() error {
 	full := l.active
 	l.active = nil
-	return errors.Join(full.Close(), l.begin()) // its bytes are durable
+	return errors.Join(full.Close(), l.begin()) // all its bytes are durable
 }
 
-// begin begins a segment. A file of its name, which an earlier try has left, is empty.
+// begin starts a segment. If a file with its name exists, it is empty and from an earlier attempt.
 func (l *Log) begin() error {
 	path := segmentPath(l.o.Directory, l.next)
 	made, err := l.o.disk.open(path)
@@ -206,7 +206,7 @@ func (l *Log) begin() error {
 	return nil
 }
 
-// age ends a segment that has been written to for long, so that it can become too old.
+// age ends a segment that has been written to for a long time, so that it can become too old.
 func (l *Log) age() {
 	if l.active == nil || l.failed || l.begun == 0 || l.o.now().Sub(time.UnixMilli(l.begun)) < segmentAge {
 		return
@@ -216,8 +216,8 @@ func (l *Log) age() {
 	}
 }
 
-// retain removes released segments, the oldest first, until there is room for a segment and more bytes, and those that
-// are too old. It reports whether there is room for the bytes.
+// retain removes released segments, oldest first, until there is room for a segment and the given number of further
+// bytes. It also removes segments that are too old. It reports whether there is room for the bytes.
 func (l *Log) retain(more int64) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

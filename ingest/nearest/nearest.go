@@ -3,8 +3,8 @@ package nearest
 
 import "iter"
 
-// Of returns the known word from which word differs least, or "" if each differs in half of its letters or more. Of
-// several equally near words it returns the first.
+// Of returns the known word with the smallest distance from word, or "" if all distances exceed half of its length. If
+// several words are equally near, it returns the first.
 func Of(word string, known iter.Seq[string]) string {
 	best, at := "", len(word)/2+1
 	for k := range known {
@@ -15,7 +15,7 @@ func Of(word string, known iter.Seq[string]) string {
 	return best
 }
 
-// Distance is how many bytes of a are added, removed or replaced to make b (Levenshtein).
+// Distance returns the Levenshtein distance: the minimum number of bytes to add, remove or replace in a to get b.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

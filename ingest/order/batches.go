@@ -2,18 +2,18 @@ package order
 
 import "sync"
 
-// Batches holds the memory of batches whose units have left, for others. The zero value is ready to use, by several
-// goroutines.
+// Batches reuses the memory of batches whose units have been released. The zero value is ready to use, and safe for
+// concurrent use.
 type Batches struct {
 	pool  sync.Pool // *[]WaitingUnit
-	boxes sync.Pool // *[]WaitingUnit without memory, so that putting a batch back takes none
+	boxes sync.Pool // *[]WaitingUnit without memory, so that Put does not allocate
 }
 
-// leastPooled is for how many units the memory of a batch is worth keeping. Memory for many would be wasted on a policy
-// whose units come one by one.
+// leastPooled is the minimum capacity of a batch that is reused. Larger memory would be wasted on a policy whose units
+// arrive one by one.
 const leastPooled = 8
 
-// Get returns an empty batch with memory for so many units, more or less.
+// Get returns an empty batch with memory for about the given number of units.
 func (b *Batches) Get(units int) []WaitingUnit {
 	if units >= leastPooled {
 		if box, ok := b.pool.Get().(*[]WaitingUnit); ok {
@@ -26,7 +26,7 @@ func (b *Batches) Get(units int) []WaitingUnit {
 	return make([]WaitingUnit, 0, units)
 }
 
-// Put takes back a batch that nothing refers to any more.
+// Put takes back a batch. Nothing may refer to it any more.
 func (b *Batches) Put(batch []WaitingUnit) {
 	if cap(batch) < leastPooled {
 		return

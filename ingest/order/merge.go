@@ -1,5 +1,5 @@
-// Package order puts the units of several partitions into one order by event time, regardless of who reads which
-// partition when.
+// Package order merges the units of several partitions into one order by event time. The order does not depend on which
+// process reads which partition, and when.
 package order
 
 import (
@@ -11,29 +11,29 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Merger puts the units of one policy from several partitions into one order: by (moment of the end, agent, episode),
-// keeping each partition's own order. So the same telemetry always has the same order, regardless of who reads which
-// partition when.
+// Merger merges the units of one policy from several partitions. It orders them by end time, agent and episode, but
+// keeps the order within each partition. The same telemetry therefore always has the same order, regardless of which
+// process reads which partition, and when.
 type Merger struct {
 	batches *Batches
 	queues  map[ingest.Partition]*queue
-	waiting []*queue      // those that are not empty, in the order of their first units
-	spent   []WaitingUnit // the batch of the last unit released, if that was its last
-	last    int64         // largest end time released
+	waiting []*queue      // queues that are not empty, ordered by their first units
+	spent   []WaitingUnit // batch of the last unit released, if that was its last unit
+	last    int64         // latest end time released
 	late    int           // units released after one that ended later, since the last TakeLate
 }
 
-// queue holds the waiting units of one partition.
+// queue contains the waiting units of one partition.
 type queue struct {
-	batches  [][]WaitingUnit // none is empty, from head on
+	batches  [][]WaitingUnit // none is empty, starting at head
 	head     int             // index of the first batch
 	next     int             // index of the first unit in the first batch
 	units    int
-	from     source              // the last one
-	released *ingest.AppliedUnit // the last unit, nil before the first
+	from     source              // source of the last batch
+	released *ingest.AppliedUnit // last unit released; nil before the first
 }
 
-// fewBatches is for how many batches an empty queue keeps its memory. That of a burst it frees.
+// fewBatches is the maximum capacity that an empty queue keeps. It frees larger memory after a burst.
 const fewBatches = 16
 
 func (q *queue) first() *WaitingUnit { return &q.batches[q.head][q.next] }
@@ -48,7 +48,7 @@ func (q *queue) push(batch []WaitingUnit) {
 	q.units += len(batch)
 }
 
-// pop removes the first unit. It returns its batch if that is at its end, else nil.
+// pop removes the first unit. It returns the batch of the unit if this was its last unit, otherwise nil.
 func (q *queue) pop() (spent []WaitingUnit) {
 	q.units--
 	if q.next++; q.next < len(q.batches[q.head]) {
@@ -69,38 +69,40 @@ func (q *queue) clear() {
 	}
 }
 
-// WaitingUnit is a unit on its way from a partition to the bank: a decision, or another unit, of which the decision has
-// what the order depends on. The unit itself has left the caches of the core by the time that its turn comes.
+// WaitingUnit is a unit on its way from a partition to the bank. It contains either a decision, or another unit, in
+// which case Decision contains the fields that determine the order. They are copied because the unit itself is no
+// longer in the CPU caches when it is its turn.
 type WaitingUnit struct {
-	Unit     *ingest.Unit // nil if it is a decision
+	Unit     *ingest.Unit // nil for a decision
 	Decision ingest.Decision
-	at       Moment // its place in the order: its end, or 0 if that is not credible
+	at       Moment // its place in the order: its end, or 0 if the end is not credible
 	from     source
 	bytes    int64
 }
 
-// source delivers the units of one partition to one policy, while the partition is assigned. It counts the units in
-// transit. Sources are compared: a different value is a new assignment, and units waiting from the previous one are
-// dropped.
+// source delivers the units of one partition to one policy while the partition is assigned. It counts the units in
+// transit. Sources are compared: a different value means a new assignment, and units that wait from the previous
+// assignment are dropped.
 type source interface {
-	Revoked() bool // the units in transit are obsolete
+	Revoked() bool // reports whether the units in transit are obsolete
 	Entered(bytes int64)
 	Left(bytes int64)
 }
 
-// NewWaitingUnit returns a unit that is to wait.
+// NewWaitingUnit returns a WaitingUnit for a unit.
 func NewWaitingUnit(u *ingest.Unit) WaitingUnit {
 	return WaitingUnit{Unit: u, bytes: u.Bytes(), Decision: ingest.Decision{
 		Agent: u.Agent, Episode: u.Episode, TS: u.EndTS, Pos: u.Pos, Ord: u.Ord, Reading: u.Reading, Run: u.Run,
 	}}
 }
 
-// NewWaitingDecision returns a decision that is to wait.
+// NewWaitingDecision returns a WaitingUnit for a decision.
 func NewWaitingDecision(d *ingest.Decision) WaitingUnit {
 	return WaitingUnit{Decision: *d, bytes: d.Bytes()}
 }
 
-// Enter counts the unit in. One that ends in the future would hold up all others until then, so it does not wait.
+// Enter counts the unit as in transit from a source. A unit with an end time in the future does not wait, because it
+// would delay all others until then.
 func (w *WaitingUnit) Enter(from source, now time.Time) {
 	w.from = from
 	if end := w.Decision.TS; end != 0 && end <= Believed(now) {
@@ -117,7 +119,7 @@ func (w *WaitingUnit) Group() ingest.Group {
 	return w.Decision.Shape.Group
 }
 
-// Place returns the place of the unit among those of its partition.
+// Place returns the position of the unit in its partition.
 func (w *WaitingUnit) Place() ingest.AppliedUnit {
 	return ingest.AppliedUnit{Pos: w.Decision.Pos, Ord: w.Decision.Ord, Reading: w.Decision.Reading}
 }
@@ -130,7 +132,7 @@ func (w *WaitingUnit) isOpen() bool {
 	return w.Decision.Shape != nil && w.Decision.Shape.End == ingest.EndOpen
 }
 
-// In returns the unit, in the given memory if it is a decision.
+// In returns the unit. If it is a decision, it uses the given memory.
 func (w *WaitingUnit) In(memory *ingest.DecisionUnit) *ingest.Unit {
 	if w.Unit != nil {
 		return w.Unit
@@ -138,18 +140,18 @@ func (w *WaitingUnit) In(memory *ingest.DecisionUnit) *ingest.Unit {
 	return memory.Of(&w.Decision)
 }
 
-// Left counts a unit out that no longer waits.
+// Left counts the unit as no longer in transit.
 func (w *WaitingUnit) Left() {
 	w.from.Left(w.bytes)
 }
 
-// NewMerger returns an empty merger, which puts the memory of batches back.
+// NewMerger returns an empty merger. It returns the memory of batches to b.
 func NewMerger(b *Batches) *Merger {
 	return &Merger{batches: b, queues: map[ingest.Partition]*queue{}}
 }
 
-// Add takes a batch of units that have entered from one source, unless that has been revoked. When a partition is read
-// again, all waiting units return, and some released ones, which Add drops.
+// Add adds a batch of units that have entered from one source, unless the source has been revoked. When a partition is
+// read again, all waiting units arrive again, and some released ones, which Add drops.
 func (m *Merger) Add(batch []WaitingUnit) {
 	for len(batch) > 0 {
 		n, of := 1, batch[0].Decision.Pos.Partition
@@ -193,13 +195,13 @@ func (m *Merger) add(of ingest.Partition, batch []WaitingUnit) {
 	}
 }
 
-// place adds a queue that has become one of those that are not empty.
+// place inserts a queue that is no longer empty into m.waiting.
 func (m *Merger) place(q *queue) {
 	at, _ := slices.BinarySearchFunc(m.waiting, q, inOrder)
 	m.waiting = slices.Insert(m.waiting, at, q)
 }
 
-// advance moves the first of the waiting queues, which has another first unit, to its place.
+// advance moves the first queue in m.waiting, whose first unit has changed, to its new place.
 func (m *Merger) advance() {
 	q := m.waiting[0]
 	at, _ := slices.BinarySearchFunc(m.waiting[1:], q, inOrder)
@@ -211,7 +213,7 @@ func (m *Merger) forgetEmpty() {
 	m.waiting = slices.DeleteFunc(m.waiting, func(q *queue) bool { return q.units == 0 })
 }
 
-// Forget drops the waiting units of revoked partitions, which are in those partitions' checkpoints.
+// Forget drops the waiting units of revoked partitions. They are in the checkpoints of those partitions.
 func (m *Merger) Forget() {
 	for _, q := range m.waiting {
 		if q.from.Revoked() {
@@ -230,8 +232,8 @@ func (m *Merger) Waiting() int {
 	return n
 }
 
-// Release returns the next unit that ended before low, nil if there is none. It is valid until the next call. A unit
-// without a clock does not wait.
+// Release returns the next unit that ended before low, or nil if there is none. The unit is valid until the next call.
+// Units without a time do not wait.
 func (m *Merger) Release(low Moment) *WaitingUnit {
 	if m.spent != nil {
 		m.batches.Put(m.spent)
@@ -266,8 +268,8 @@ func (m *Merger) TakeLate() int {
 	return n
 }
 
-// inOrder compares queues by their first units. No two are equal, as each is of another partition. Of thousands of units in
-// a second, many end at the same time: their names are compared only as far as needed.
+// inOrder compares queues by their first units. No two are equal, because each queue has a different partition. With
+// thousands of units per second, many end at the same time, so agents and episodes are compared only if needed.
 func inOrder(p, q *queue) int {
 	a, b := p.first(), q.first()
 	if at := a.at.compare(b.at); at != 0 {

@@ -10,11 +10,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// How the units of a policy wait when it spans several partitions. WatermarkDelay is the wait for units of partitions
-// that have been read to their ends: producers may need that long to deliver. SendDelay is the wait for units of
-// partitions added since the brokers were last asked. It is shorter, as a producer chooses a partition when it sends,
-// and so writes only what happens later to one that it did not know before. markPatience is the wait for a partition
-// that is silent while others are not. ClockTolerance is how far in the future a time may be and still be credible.
+// How long the units of a policy wait if the policy spans several partitions. WatermarkDelay is the wait for units from
+// partitions that have been read to their ends, because producers may need that long to deliver. SendDelay is the wait
+// for units from partitions that may have been added since the brokers were last asked. It is shorter, because a
+// producer chooses a partition when it sends, so a partition that it did not know before only receives later events.
+// markPatience is the wait for a partition that is silent while others are not. ClockTolerance is how far in the future
+// a credible time may be.
 const (
 	WatermarkDelay = 2 * time.Second
 	SendDelay      = 50 * time.Millisecond
@@ -22,10 +23,10 @@ const (
 	ClockTolerance = time.Minute
 )
 
-// LongestPulse is the most that one sign of life advances Watermarks.heard.
+// LongestPulse is the maximum time by which one sign of life advances Watermarks.heard.
 const LongestPulse = time.Second
 
-// Moment is a place in the order of units: an event time in Unix nanoseconds and, among units of that time,
+// Moment is a position in the order of units: an event time in Unix nanoseconds and, for units that end at that time,
 // ingest.Unit.Run.
 type Moment struct {
 	TS, Run int64
@@ -38,7 +39,7 @@ func (m Moment) compare(o Moment) int {
 // Before reports whether m is earlier than o.
 func (m Moment) Before(o Moment) bool { return m.compare(o) < 0 }
 
-// EndOfTime is after everything.
+// EndOfTime is after all other moments.
 var EndOfTime = Moment{TS: math.MaxInt64}
 
 func earlier(a, b Moment) Moment {
@@ -55,22 +56,23 @@ func later(a, b Moment) Moment {
 	return a
 }
 
-// runLength is how many records of one event time share a moment, within which agent and episode decide the order. A
-// topic whose time stands still, as when all records have the same ts, advances by that many records at a time.
+// runLength is the number of records with the same event time that share a moment, within which agent and episode
+// determine the order. If the time in a topic stands still, for example because all records have the same ts, the
+// moment advances once per runLength records.
 const runLength = 1000
 
-// Believed returns the latest time, in Unix nanoseconds, that a record may credibly have at the given time.
+// Believed returns the latest credible time of a record, in Unix nanoseconds.
 func Believed(now time.Time) int64 { return now.Add(ClockTolerance).UnixNano() }
 
-// EventClock is how far a partition has been read in event time: the latest credible time read, and how many records
-// have followed it.
+// EventClock tracks how far a partition has been read in event time: the latest credible time so far, and the number of
+// records since.
 type EventClock struct {
 	TS, Records int64
-	Before      Moment // the last moment at the previous latest time
+	Before      Moment // last moment at the previous latest time
 }
 
-// Read advances the clock with the time of a record, 0 if it has none. It reports whether the time is credible, which
-// it is up to believed.
+// Read advances the clock by a record. ts is the time of the record, or 0 if it has none. It returns whether the time
+// is credible, which means not later than believed.
 func (c *EventClock) Read(ts, believed int64) bool {
 	if ts > c.TS && ts <= believed {
 		c.Before = c.Now()
@@ -84,42 +86,43 @@ func (c *EventClock) Read(ts, believed int64) bool {
 // Now returns the moment before which all units of the partition are known.
 func (c *EventClock) Now() Moment { return Moment{TS: c.TS, Run: c.Records / runLength} }
 
-// Run returns ingest.Unit.Run of a unit that is known now. It depends only on the records of the partition.
+// Run returns the value of ingest.Unit.Run for a unit that is produced now. It depends only on the records of the
+// partition.
 func (c *EventClock) Run(endTS int64) int64 {
 	switch endTS {
 	case c.TS:
 		return c.Now().Run
-	case c.Before.TS: // as of an episode that ends with the step after its last
+	case c.Before.TS: // an episode that ends with the step after its last one
 		return c.Before.Run
 	}
 	return 0
 }
 
-// Watermarks tracks how far each partition of the telemetry topic has been read, in event time. It is safe for
+// Watermarks tracks how far each partition of the telemetry topic has been read in event time. It is safe for
 // concurrent use.
 type Watermarks struct {
 	mu    sync.Mutex
 	marks map[int32]*Watermark
-	limit Moment // before which no partition holds unknown units; EndOfTime before the first Confirm
-	told  bool   // the marks are from the units topic, whose writers respect the limit
-	// heard is the total time during which partitions were heard from, at most LongestPulse per sign of life. It stands
-	// still while nothing can be read, because the brokers are unavailable or the process is stopped. Otherwise the
-	// first data after such a pause would not wait for the rest.
+	limit Moment // before which no partition can have unknown units; EndOfTime before the first Confirm
+	told  bool   // whether the marks come from the units topic, whose writers already observe the limit
+	// heard is the total time during which there were signs of life from partitions, at most LongestPulse for each sign.
+	// It stands still while nothing can be read, because the brokers are unavailable or the process is suspended.
+	// Otherwise, the first data after such a pause would not wait for the rest.
 	heard time.Duration
-	last  time.Time // the latest time at which something was heard
-	// over means that the generation ends. No more units are delivered, and the mark no longer moves: otherwise units
-	// of one partition would overtake those of another that are left to the next generation.
-	over   chan struct{} // closed at the end of the generation
-	closed Moment        // the mark at that time
+	last  time.Time // latest time of a sign of life
+	// over is closed at the end of the generation. From then on, no more units are delivered, and the mark no longer
+	// moves. Otherwise, units of one partition would overtake those of another that remain for the next generation.
+	over   chan struct{}
+	closed Moment // mark at the end of the generation
 }
 
-// Watermark is how far one partition has been read.
+// Watermark describes how far one partition has been read.
 type Watermark struct {
-	At       Moment        // before which all units have been delivered
-	End      time.Time     // up to which everything has been read; zero if more is known to exist
+	At       Moment        // moment before which all units have been delivered
+	End      time.Time     // time up to which everything has been read; zero if there is more to read
 	heard    time.Duration // Watermarks.heard at its last sign of life
-	assigned bool          // to this instance, in this generation, or read in the units topic
-	revoked  bool          // it is no longer read; the others still wait for the units it had delivered
+	assigned bool          // to this instance in this generation, or read in the units topic
+	revoked  bool          // no longer read; the others still wait for the units that it had delivered
 }
 
 // NewWatermarks returns watermarks without partitions.
@@ -127,9 +130,9 @@ func NewWatermarks() *Watermarks {
 	return &Watermarks{marks: map[int32]*Watermark{}, limit: EndOfTime, over: make(chan struct{})}
 }
 
-// Begin starts a generation on a topic of so many partitions. Units wait for all of them, including unassigned ones:
-// after an instance dies, the group continues without its partitions until it notices, and might assign them here only
-// then.
+// Begin starts a generation on a topic with the given number of partitions. Units wait for all of them, including
+// unassigned ones. After an instance dies, the group continues without its partitions until it notices, and may assign
+// them to this instance only then.
 func (w *Watermarks) Begin(partitions int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +150,7 @@ func (w *Watermarks) grow(partitions int) {
 	}
 }
 
-// Confirm means that at the given time the topic had no more partitions than Begin was called with.
+// Confirm reports that, at the given time, the topic had no more partitions than Begin was called with.
 func (w *Watermarks) Confirm(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,8 +162,8 @@ func (w *Watermarks) Confirm(at time.Time) {
 }
 
 // ConfirmedLimit returns the new limit, once all partitions are known to have existed at the given time. Partitions
-// added later hold no units that ended earlier, within SendDelay. If the clocks of agents are ahead, the latest time
-// read so far applies instead, within WatermarkDelay, as not all of them need be ahead by as much.
+// added later have no units that ended before that time minus SendDelay. If the clocks of agents are ahead, the latest
+// time read so far minus WatermarkDelay applies instead, because the clocks need not all be ahead by the same amount.
 func ConfirmedLimit(before Moment, at time.Time, latest int64) Moment {
 	limit := later(Moment{TS: at.Add(-SendDelay).UnixNano()}, Moment{TS: latest - WatermarkDelay.Nanoseconds()})
 	if before == EndOfTime {
@@ -169,15 +172,15 @@ func ConfirmedLimit(before Moment, at time.Time, latest int64) Moment {
 	return later(before, limit)
 }
 
-// Assign means that a partition is read here and has been read up to a moment. Until it is read to its end, later units
-// of other partitions wait for it.
+// Assign reports that a partition is read here, and has been read up to a moment. Until it has been read to its end,
+// later units of other partitions wait for it.
 func (w *Watermarks) Assign(partition int32, at Moment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.marks[partition] = &Watermark{At: at, heard: w.heard, assigned: true}
 }
 
-// Revoke keeps the mark until the next generation begins. Otherwise units of the other partitions would overtake the
+// Revoke keeps the mark until the next generation begins. Otherwise, units of the other partitions would overtake the
 // waiting units of this one, which are dropped until it is read again.
 func (w *Watermarks) Revoke(partition int32) {
 	w.mu.Lock()
@@ -187,7 +190,7 @@ func (w *Watermarks) Revoke(partition int32) {
 	}
 }
 
-// End ends the generation, also when the service stops.
+// End ends the generation. It is also called when the service stops.
 func (w *Watermarks) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,7 +200,7 @@ func (w *Watermarks) End() {
 	}
 }
 
-// isOver is Ending for a caller that holds the lock.
+// isOver is like Ending. The caller must hold the lock.
 func (w *Watermarks) isOver() bool {
 	select {
 	case <-w.over:
@@ -214,7 +217,7 @@ func (w *Watermarks) Ended() <-chan struct{} {
 	return w.over
 }
 
-// WhileOpen returns a context that ends with the generation.
+// WhileOpen returns a context that also ends with the generation.
 func (w *Watermarks) WhileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
 	over := w.Ended()
 	ctx, cancel := context.WithCancel(ctx)
@@ -235,8 +238,8 @@ func (w *Watermarks) Ending() bool {
 	return w.isOver()
 }
 
-// Advance means that all units of a partition before at have been passed to their workers. A non-zero end means that
-// the partition held no more at that time.
+// Advance reports that all units of a partition before at have been passed to their workers. A non-zero end means that,
+// at that time, the partition had been read to its end.
 func (w *Watermarks) Advance(partition int32, at Moment, end, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,14 +249,14 @@ func (w *Watermarks) Advance(partition int32, at Moment, end, now time.Time) {
 	}
 }
 
-// Clock returns the latest time at which something was heard.
+// Clock returns the time of the latest sign of life.
 func (w *Watermarks) Clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
 }
 
-// Take applies a mark of the units topic, whose clock it uses.
+// Take applies a mark of the units topic. It uses the clock of the mark.
 func (w *Watermarks) Take(m *ingest.UnitMark) {
 	w.mu.Lock()
 	w.grow(int(m.Partitions))
@@ -274,7 +277,7 @@ func (w *Watermarks) State() MarksState {
 	return s
 }
 
-// Restore restores what State returned.
+// Restore restores a result of State.
 func (w *Watermarks) Restore(s MarksState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,7 +304,7 @@ func FromUnixNano(ns int64) time.Time {
 	return time.Unix(0, ns)
 }
 
-// Alive means that a partition is being read while its units wait for delivery.
+// Alive reports that a partition is being read while its units wait for delivery.
 func (w *Watermarks) Alive(partition int32, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -310,7 +313,7 @@ func (w *Watermarks) Alive(partition int32, now time.Time) {
 	}
 }
 
-// hear records a sign of life. now counts unless an earlier one was later: the clocks of several writers differ.
+// hear records a sign of life. It ignores a time before the latest one, because the clocks of several writers differ.
 func (w *Watermarks) hear(m *Watermark, now time.Time) {
 	if now.After(w.last) {
 		w.heard += min(now.Sub(w.last), LongestPulse)
@@ -319,8 +322,8 @@ func (w *Watermarks) hear(m *Watermark, now time.Time) {
 	m.heard = w.heard
 }
 
-// WaitsForOthers reports whether units of the partition wait for another one that has been read less far. If the
-// partition itself is the last, its units wait for what follows its current batch.
+// WaitsForOthers reports whether units of the partition wait for another partition that has been read less far. If no
+// partition has been read less far, they wait for records after the current batch of their own partition.
 func (w *Watermarks) WaitsForOthers(partition int32) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -328,7 +331,7 @@ func (w *Watermarks) WaitsForOthers(partition int32) bool {
 	return m != nil && w.lowest().Before(earlier(m.Read(), w.limit))
 }
 
-// HoldsUp reports whether units of other partitions wait for this one, which has been read least far.
+// HoldsUp reports whether units of other partitions wait for this one, because no partition has been read less far.
 func (w *Watermarks) HoldsUp(partition int32) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -347,7 +350,7 @@ func (w *Watermarks) Low() Moment {
 	return w.lowest()
 }
 
-// lowest is Low regardless of the end of the generation, for a caller that holds the lock.
+// lowest is like Low, but ignores the end of the generation. The caller must hold the lock.
 func (w *Watermarks) lowest() Moment {
 	switch {
 	case len(w.marks) == 0:
@@ -372,7 +375,8 @@ func (m Watermark) Read() Moment {
 	return later(m.At, Moment{TS: m.End.Add(-WatermarkDelay).UnixNano()})
 }
 
-// Current reports whether every assigned partition has been read up to the present, so that silence is meaningful.
+// Current reports whether every assigned partition has been read up to the present. Only then does silence mean that
+// there are no events.
 func (w *Watermarks) Current(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

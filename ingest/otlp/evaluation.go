@@ -7,18 +7,19 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 )
 
-// evaluationEvent is the event by which the result of an evaluation is told, with the attributes below, in the semantic
-// conventions of OpenTelemetry for generative AI
+// evaluationEvent is the name of the event that reports the result of an evaluation, with the attributes below, in the
+// semantic conventions of OpenTelemetry for generative AI
 // (https://github.com/open-telemetry/semantic-conventions-genai/blob/main/model/gen-ai/events.yaml).
 const evaluationEvent = "gen_ai.evaluation.result"
 
 // evaluation writes the result of an evaluation as telemetry version 1. It returns false, and writes nothing, for any
 // other log record and for a result without a score.
 //
-// The policy is the agent, or else the model that was asked for, or the service. The version is that of the agent, or
-// else the model that answered, or the version of the service. The agent is the conversation, or else the trace. The
-// score is the reward, and the outcome of the evaluation's name; the labels are that name and what the evaluator calls
-// the score. There is no episode: nothing says when a conversation ends.
+// The policy is the agent, the requested model or the service, whichever exists first. The version is that of the
+// agent, the responding model or the version of the service. The agent is the conversation or, if there is none, the
+// trace. The score is the reward, and also an outcome with the name of the evaluation. The labels are this name, and
+// the label that the evaluator gave to the score. There is no episode, because nothing indicates the end of a
+// conversation.
 func (w *writer) evaluation(l logRecord) bool {
 	if l.name() != evaluationEvent {
 		return false
@@ -49,8 +50,8 @@ func (w *writer) evaluation(l logRecord) bool {
 	return true
 }
 
-// origin is what a resource says of all its log records. It is read once: a resource may have as many attributes as log
-// records.
+// origin contains the values that a resource provides for all of its log records. They are read only once, because a
+// resource may have as many attributes as log records.
 type origin struct{ policy, version, env string }
 
 func originOf(resource []*commonpb.KeyValue) origin {
@@ -68,7 +69,7 @@ func first(a, b string) string {
 	return b
 }
 
-// numberOf returns the attribute of a name if it is a number.
+// numberOf returns the attribute with the given name if it is a number.
 func numberOf(of []*commonpb.KeyValue, name string) (x float64, ok bool) {
 	for _, kv := range of {
 		if kv.GetKey() != name {

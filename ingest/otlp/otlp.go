@@ -1,4 +1,4 @@
-// Package otlp rewrites OpenTelemetry logs as JSON, and the results of evaluations in them as telemetry version 1.
+// Package otlp rewrites OpenTelemetry logs as JSON, and evaluation results in logs as telemetry version 1.
 package otlp
 
 import (
@@ -25,15 +25,15 @@ import (
 //
 // What a log record does not have is left out.
 type Converter struct {
-	// Limit is how many bytes a message may have as JSON.
+	// Limit is the maximum size of a message as JSON, in bytes.
 	Limit int
-	// Evaluations writes only the results of evaluations, as telemetry version 1 (see evaluation).
+	// Evaluations restricts the output to evaluation results, as telemetry version 1 (see evaluation).
 	Evaluations bool
-	// LeftOut, if not nil, is called for every log record that Evaluations leaves out.
+	// LeftOut, if not nil, is called for every log record that is skipped because of Evaluations.
 	LeftOut func(pos ingest.Position)
 }
 
-// firstByte is that of a request in Protobuf: the tag of its only field.
+// firstByte is the first byte of a request in Protobuf: the tag of its only field.
 const firstByte = 0x0a
 
 // Convert implements Converter.
@@ -44,7 +44,7 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 	if len(m.Value) == 0 {
 		return refuse(ingest.ReasonEmptyRecord, "the message contains no logs")
 	}
-	var logs logspb.LogsData // on the wire the same as ExportLogsServiceRequest
+	var logs logspb.LogsData // has the same wire format as ExportLogsServiceRequest
 	asJSON := m.Value[0] != firstByte
 	if asJSON {
 		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(m.Value, &logs); err != nil {
@@ -74,7 +74,7 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 	return w.dst, nil
 }
 
-// logRecord is a log record with where it comes from.
+// logRecord is a log record with its resource and scope.
 type logRecord struct {
 	resource *resourcepb.Resource
 	from     origin
@@ -82,7 +82,7 @@ type logRecord struct {
 	*logspb.LogRecord
 }
 
-// name returns the name of the event that the log record is, or "". Before OTLP 1.5 it was an attribute.
+// name returns the event name of the log record, or "". Before OTLP 1.5, it was an attribute.
 func (l logRecord) name() string {
 	if l.EventName != "" {
 		return l.EventName
@@ -90,7 +90,8 @@ func (l logRecord) name() string {
 	return stringOf(l.Attributes, "event.name")
 }
 
-// time returns when it happened, or was seen, in Unix nanoseconds; 0 if it does not say.
+// time returns the time of the event, or the time at which it was observed, in Unix nanoseconds. It returns 0 if both
+// are missing.
 func (l logRecord) time() uint64 {
 	if l.TimeUnixNano != 0 {
 		return l.TimeUnixNano
@@ -98,7 +99,7 @@ func (l logRecord) time() uint64 {
 	return l.ObservedTimeUnixNano
 }
 
-// stringOf returns the first attribute of the names that is a string and not empty.
+// stringOf returns the first non-empty string attribute with one of the names, in the order of names.
 func stringOf(of []*commonpb.KeyValue, names ...string) string {
 	for _, name := range names {
 		for _, kv := range of {
@@ -114,10 +115,10 @@ func stringOf(of []*commonpb.KeyValue, names ...string) string {
 type writer struct {
 	dst         []byte
 	depth       int
-	idsAsBase64 bool // ids were hexadecimal, and read as base64
+	idsAsBase64 bool // IDs are hexadecimal, but were decoded as base64
 }
 
-// record writes a whole log record on a line.
+// record writes a log record on one line.
 func (w *writer) record(l logRecord) {
 	w.dst = append(w.dst, '{')
 	w.attributes("resource", l.resource.GetAttributes())
@@ -156,7 +157,8 @@ func (w *writer) time(name string, at uint64) {
 	}
 }
 
-// id returns the hexadecimal form of an id. OTLP's JSON has it, other than the JSON of Protobuf, which reads it as base64.
+// id returns the hexadecimal form of an ID. In OTLP's JSON, IDs are hexadecimal, but the Protobuf JSON decoder reads
+// them as base64.
 func (w *writer) id(b []byte) string {
 	if w.idsAsBase64 {
 		return strings.ToLower(base64.StdEncoding.EncodeToString(b))
@@ -180,8 +182,8 @@ func (w *writer) object(of []*commonpb.KeyValue) {
 	w.dst = append(w.dst, '}')
 }
 
-// value writes a value as JSON: bytes are base64. It writes no more than what is needed for the decoder to refuse the
-// record as too deep.
+// value writes a value as JSON, with bytes as base64. It stops at a depth at which the decoder refuses the record as
+// too deep.
 func (w *writer) value(v *commonpb.AnyValue) {
 	if w.depth > ingest.MaxDepth {
 		w.dst = append(w.dst, "null"...)

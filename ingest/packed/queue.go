@@ -11,28 +11,29 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// blockBytes is how many bytes of encoded units are compressed together.
+// blockBytes is the number of bytes of encoded units that are compressed together.
 const blockBytes = 4 << 10
 
-// Queue holds units, the oldest first, with numbers that increase, and with the times at which they arrived. Units are
-// encoded as they come, and compressed in blocks. The zero value is empty and ready to use. One goroutine owns it.
+// Queue is a first-in-first-out queue of units with increasing numbers and their arrival times. Units are encoded when
+// they are added, and compressed in blocks. The zero value is empty and ready to use. It is not safe for concurrent
+// use.
 type Queue struct {
-	open   row      // the oldest units, some of which have left
-	blocks [][]byte // rows, compressed
-	firsts []int64  // numbers of the first units of blocks
-	last   row      // the newest units
+	open   row      // oldest units, some of which may have been removed
+	blocks [][]byte // compressed rows
+	firsts []int64  // number of the first unit in each block
+	last   row      // newest units
 	units  int
 	bytes  int64 // of blocks
 }
 
-// row is some units in a row: for each, by how much its number and its time in Unix nanoseconds exceed those of the unit
-// before, and the unit. The first one exceeds 0.
+// row is a sequence of encoded units. Each is preceded by the differences of its number and its time in Unix
+// nanoseconds to those of the previous unit, or to 0 for the first unit.
 type row struct {
 	bytes      []byte
 	number, at int64 // of the last unit that was written or read
 }
 
-// Unit is a unit of a queue.
+// Unit is a unit in a queue.
 type Unit struct {
 	*ingest.Unit
 	Number int64
@@ -42,10 +43,10 @@ type Unit struct {
 // Len returns the number of units.
 func (q *Queue) Len() int { return q.units }
 
-// Bytes returns the memory that the units take.
+// Bytes returns the memory of the units.
 func (q *Queue) Bytes() int64 { return q.bytes + int64(cap(q.open.bytes)+cap(q.last.bytes)) }
 
-// Add adds a unit, whose number is larger than that of the last one. Add keeps none of its memory.
+// Add adds a unit. Its number must be greater than that of the last unit. Add does not retain its memory.
 func (q *Queue) Add(u *ingest.Unit, number int64, now time.Time) {
 	q.units++
 	q.last.add(u, number, nanoseconds(now))
@@ -53,13 +54,13 @@ func (q *Queue) Add(u *ingest.Unit, number int64, now time.Time) {
 		return
 	}
 	first, _ := binary.Uvarint(q.last.bytes)
-	packed := slices.Clone(s2.Encode(nil, q.last.bytes)) // in as much memory as it takes
+	packed := slices.Clone(s2.Encode(nil, q.last.bytes)) // trimmed to its size
 	q.blocks, q.firsts = append(q.blocks, packed), append(q.firsts, int64(first))
 	q.bytes += int64(cap(packed))
 	q.last = row{}
 }
 
-// First returns the number of the oldest unit; false if there is none.
+// First returns the number of the oldest unit. It returns false if the queue is empty.
 func (q *Queue) First() (number int64, any bool) {
 	switch {
 	case len(q.open.bytes) > 0:
@@ -73,7 +74,7 @@ func (q *Queue) First() (number int64, any bool) {
 	return 0, false
 }
 
-// Next removes the oldest unit and returns it. The queue must hold one.
+// Next removes the oldest unit and returns it. The queue must not be empty.
 func (q *Queue) Next() Unit {
 	if len(q.open.bytes) == 0 {
 		q.unpack()
@@ -86,7 +87,7 @@ func (q *Queue) Next() Unit {
 	return u
 }
 
-// unpack opens the oldest row.
+// unpack decompresses the oldest row.
 func (q *Queue) unpack() {
 	if len(q.blocks) == 0 {
 		q.open, q.last = row{bytes: q.last.bytes}, row{}
@@ -123,7 +124,7 @@ func (r *row) cut() Unit {
 	return Unit{must(u, err), r.number, fromNanoseconds(r.at)}
 }
 
-// must returns a value that was made of what Add has written: only damaged memory can be an error.
+// must returns a value decoded from what Add has encoded, which can only fail if memory is corrupted.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -131,7 +132,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// nanoseconds returns a time as a number, 0 for the zero time.
+// nanoseconds returns a time in Unix nanoseconds, or 0 for the zero time.
 func nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -13,9 +13,9 @@ import (
 
 //go:generate go run ./generate telemetry.proto telemetrypb/telemetry.pb.go
 
-// V1 is the format of telemetry version 1 in Protobuf: a message is an Event or an Events of telemetry.proto. An event
-// is refused for the same reasons as the JSON that says the same; a field with another type on the wire than in
-// telemetry.proto is of the wrong type. Unknown fields are skipped, but must be valid.
+// V1 is the format of telemetry version 1 in Protobuf. A message is an Event or an Events of telemetry.proto. An event
+// is refused for the same reasons as the equivalent JSON. If the wire type of a field differs from telemetry.proto, the
+// field has the wrong type. Unknown fields are skipped, but must be valid.
 type V1 struct{}
 
 // NewDecoder implements Format.
@@ -27,42 +27,42 @@ func (V1) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
 	return d
 }
 
-// decoder reads telemetry version 1 in one pass. It allocates nothing once its events and tables have grown to the
-// needs of the telemetry.
+// decoder reads telemetry version 1 in one pass. It does not allocate once its events and tables have reached the size
+// that the telemetry requires.
 //
-// It is large because each field of telemetry has a method that reads it into memory that is used again.
+// It is large because each telemetry field has a method that reads it into reused memory.
 type decoder struct {
 	options ingest.DecoderOptions
 
 	names  intern.Names
-	last   [fieldLast + 1]string    // the name that each field had last: most records repeat it
-	order  [fieldLast + 1][]string  // the names in each map, in the order of the record before
-	places [ingest.MaxValues]string // "0", "1", ...: the names of an array's components
-	index  map[string]int           // places of the names in a long map
-	of     int                      // the field whose names index holds
-	arena  intern.Arena             // the strings of the batch that are not interned
+	last   [fieldLast + 1]string    // last name of each field; most records repeat it
+	order  [fieldLast + 1][]string  // names in each map in the order of the previous record
+	places [ingest.MaxValues]string // "0", "1", ..., the names of array components
+	index  map[string]int           // positions of the names in a long map
+	of     int                      // field whose names are in index
+	arena  intern.Arena             // strings of the batch that are not interned
 
-	rec       []byte // the record being read
-	at        int    // the next byte of rec
-	values    int    // numbers read for MaxValues
+	rec       []byte // current record
+	at        int    // index of the next byte of rec
+	values    int    // numbers read, limited by MaxValues
 	record    recordState
-	unlimited bool // numbers do not count for MaxValues
+	unlimited bool // whether numbers do not count towards MaxValues
 	fault     fault
 }
 
-// recordState is what an event does not say of the record that it is read from.
+// recordState contains information about the current record that is not part of the event.
 type recordState struct {
-	action   protowire.Number // the field that set it
-	observed protowire.Number // the field of the observation
-	next     protowire.Number // the field of the next observation
-	summary  bool             // an episode was present
+	action   protowire.Number // field that set the action
+	observed protowire.Number // field of the observation
+	next     protowire.Number // field of the next observation
+	summary  bool             // whether an episode was present
 
 	nextValues []ingest.Value
 }
 
 type fault struct {
 	reason ingest.Reason
-	at     int // byte of the record, from 0; nowhere if the fault has no single place
+	at     int // byte in the record, from 0; nowhere if the fault has no single place
 	msg    string
 }
 
@@ -71,7 +71,7 @@ const nowhere = -1
 // Reset implements Decoder.
 func (d *decoder) Reset() { d.arena.Reset() }
 
-// batchTag is the first byte of an Events: the tag of its only field, a number that Event reserves.
+// batchTag is the first byte of an Events message: the tag of its only field, whose number is reserved in Event.
 const batchTag = byte(1<<3 | protowire.BytesType)
 
 // Decode implements Decoder.
@@ -86,7 +86,7 @@ func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *i
 	return d.batch(dst, m, refuse)
 }
 
-// batch decodes an Events. If it breaks off, the events before that are whole.
+// batch decodes an Events message. If it is truncated, the events before the end are still decoded.
 func (d *decoder) batch(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
 	refused := 0
 	capped := func(e *ingest.RecordError, raw []byte) {
@@ -154,7 +154,7 @@ func (d *decoder) field(ev *ingest.Event) bool {
 	return ok && d.member(ev, f)
 }
 
-// complete checks that an event has what every event needs.
+// complete checks that an event has the required fields.
 func (d *decoder) complete(ev *ingest.Event) bool {
 	switch {
 	case d.record.summary && !ev.HasEpisode:
@@ -200,12 +200,12 @@ const (
 	fieldLast = fieldTargetProb
 )
 
-// The fields of the messages in an Event.
+// The fields of the messages within Event.
 const (
-	fieldEntryKey      = 1 // of a map's entry
+	fieldEntryKey      = 1 // in a map entry
 	fieldEntryValue    = 2
-	fieldVectorValues  = 1 // of Numbers
-	fieldEpisodeReturn = 1 // of Episode
+	fieldVectorValues  = 1 // in Numbers
+	fieldEpisodeReturn = 1 // in Episode
 	fieldEpisodeLength = 2
 )
 
@@ -261,7 +261,7 @@ func (d *decoder) member(ev *ingest.Event, f field) bool {
 	return d.skip(f)
 }
 
-// action reads a field of the oneof: the last one counts, but vectors that follow one another are one.
+// action reads a field of the oneof. The last one counts, but consecutive vectors are concatenated.
 func (d *decoder) action(f field, a *ingest.Action) bool {
 	if f.num != fieldVector || d.record.action != fieldVector {
 		*a = ingest.Action{Values: a.Values[:0]}
@@ -288,7 +288,7 @@ func (d *decoder) action(f field, a *ingest.Action) bool {
 	return d.vector(f, a)
 }
 
-// setIndex sets a whole number: a category that may also be a number.
+// setIndex sets a whole number, which is a category that may also be a number.
 func (d *decoder) setIndex(a *ingest.Action, i int64) {
 	a.Kind, a.Scalar, a.Values = ingest.ActionCategory, true, append(a.Values, float64(i))
 	if i >= 0 && i < ingest.MaxValues {
@@ -353,7 +353,7 @@ func (d *decoder) observation(f field, dst *[]ingest.Value) bool {
 	return ok
 }
 
-// nextObservation reads what is exported at most. It counts towards no limit but that of the record, as in JSON.
+// nextObservation reads a value that is only used for exports. As in JSON, it does not count towards MaxValues.
 func (d *decoder) nextObservation(f field) bool {
 	r := &d.record
 	if r.next != 0 && r.next != f.num {
@@ -405,7 +405,7 @@ func (d *decoder) component(f field, dst *[]ingest.Value) bool {
 	return true
 }
 
-// shortMap is up to how many names are searched linearly; beyond it a map is faster.
+// shortMap is the number of names from which a map is faster than a linear search.
 const shortMap = 32
 
 // indexOf returns the index of a name in the values of a field, or -1 if it is new.
@@ -466,7 +466,7 @@ func (d *decoder) label(f field, ev *ingest.Event) bool {
 	return true
 }
 
-// episode reads the summary. Several are merged, as everywhere in Protobuf.
+// episode reads the summary. Several summaries are merged, as usual in Protobuf.
 func (d *decoder) episode(f field, ev *ingest.Event) bool {
 	d.record.summary = true
 	end, ok := d.open(f)

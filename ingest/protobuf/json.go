@@ -16,7 +16,7 @@ import (
 // writer writes a message as JSON.
 type writer struct {
 	dst   []byte
-	limit int // of dst
+	limit int // maximum length of dst
 	depth int
 }
 
@@ -52,7 +52,7 @@ func (w *writer) message(m protoreflect.Message) error {
 	return nil
 }
 
-// wellKnown writes a type that has a separate JSON, such as a timestamp.
+// wellKnown writes a type that has a special JSON form, such as a timestamp.
 func (w *writer) wellKnown(m protoreflect.Message) error {
 	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m.Interface())
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// Message is the type of a message.
+// Message is a message type.
 type Message struct {
 	of        protoreflect.MessageDescriptor
 	unmarshal proto.UnmarshalOptions
 }
 
-// NewMessage returns the type that a descriptor describes.
+// NewMessage returns the message type for a descriptor.
 func NewMessage(of protoreflect.MessageDescriptor) *Message {
 	return &Message{of: of, unmarshal: proto.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true, RecursionLimit: 2 * ingest.MaxDepth}}
 }
@@ -31,7 +31,8 @@ func (m *Message) Telemetry() bool {
 	return name == "rewardwatch.telemetry.v1.Event" || name == "rewardwatch.telemetry.v1.Events"
 }
 
-// ReadMessage returns a message of a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
+// ReadMessage returns a message type from a descriptor set file, as written by `protoc --include_imports
+// --descriptor_set_out`.
 func ReadMessage(file, message string) (*Message, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -56,11 +57,12 @@ func ReadMessage(file, message string) (*Message, error) {
 	return NewMessage(of), nil
 }
 
-// AppendJSON appends a message as one JSON object, which adds at most limit bytes. The error has no position.
+// AppendJSON appends a message as one JSON object of at most limit bytes. The error has no position.
 //
-// Fields have the names of the .proto file, and fields without presence that are not on the wire their default, as it
-// cannot be told whether they were set. Numbers of 64 bits are numbers and not strings, NaN and infinities bare words,
-// enums names, bytes base64. Timestamps, durations and the other types of google.protobuf are as in the JSON of Protobuf.
+// Fields have the names of the .proto file. Fields without presence that are missing on the wire have their default,
+// because they may have been set to it. 64-bit integers are numbers rather than strings, NaN and infinities are
+// unquoted, enums are names, and bytes are base64. Timestamps, durations and the other types of google.protobuf are as
+// in the JSON format of Protobuf.
 func (m *Message) AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.RecordError) {
 	refused := func(reason ingest.Reason, err error) ([]byte, *ingest.RecordError) {
 		return dst, &ingest.RecordError{Reason: reason, Size: int64(len(value)), Msg: string(m.of.FullName()) + ": " + err.Error()}
@@ -82,12 +84,13 @@ func (m *Message) AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.Reco
 	return w.dst, nil
 }
 
-// errNoMessage means that a schema does not have the message that a record names.
+// errNoMessage means that a schema does not contain the message that a record refers to.
 var errNoMessage = errors.New("the schema does not contain this message")
 
-// ConsumeIndexes reads the message indexes of Confluent's wire format, and returns the message of the file that they
-// name, and the bytes that follow. They are a count and so many places, each of a message in the one before; a single
-// 0 stands for the first message. Entries of maps count as messages, as they do in descriptors.
+// ConsumeIndexes reads the message indexes of Confluent's wire format. It returns the message of the file that they
+// refer to, and the remaining bytes. The indexes are a count followed by that many numbers, each the index of a message
+// nested in the previous one. A single 0 stands for the first message. Map entries count as messages, as they do in
+// descriptors.
 func ConsumeIndexes(file protoreflect.FileDescriptor, value []byte) (of protoreflect.MessageDescriptor, rest []byte, err error) {
 	next := func() int64 {
 		v, n := protowire.ConsumeVarint(value)

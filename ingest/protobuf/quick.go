@@ -8,17 +8,17 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The functions of this file read fields faster where they are written as most encoders write them: with lengths of one
-// byte, strings of ASCII, and the entries of maps in the order of the record before. Each begins at the byte d.at,
-// behind the tag. It returns false for anything else, and then has changed only d.at: the field is read from its
-// beginning by the functions of wire.go, which accept or refuse it.
+// The functions in this file read fields faster if they are in the form that most encoders write: one-byte lengths,
+// ASCII strings, and map entries in the order of the previous record. Each begins at the byte d.at, after the tag. For
+// any other form, it returns false and has only changed d.at. The functions in wire.go then read the field from its
+// beginning, and accept or refuse it.
 
-// quick reads fields up to the first that is written otherwise.
+// quick reads fields up to the first one in a different form.
 func (d *decoder) quick(ev *ingest.Event) {
 	for start := d.at; d.at+1 < len(d.rec); start = d.at {
 		tag := int(d.rec[d.at])
 		d.at++
-		if tag >= 0x80 { // the second byte of a tag that has three makes it larger than those of all fields
+		if tag >= 0x80 { // the second byte of a three-byte tag makes it greater than the tags of all fields
 			tag = tag&0x7f | int(d.rec[d.at])<<7
 			d.at++
 		}
@@ -29,7 +29,7 @@ func (d *decoder) quick(ev *ingest.Event) {
 	}
 }
 
-// The types of the wire format as they are in tags.
+// The wire types as they are in tags.
 const (
 	isVarint  = int(protowire.VarintType)
 	isFixed64 = int(protowire.Fixed64Type)
@@ -113,7 +113,7 @@ func (d *decoder) quickBoolean(dst *bool) bool {
 	return true
 }
 
-// quickCount reads a whole number of one or two bytes.
+// quickCount reads an integer of one or two bytes.
 func (d *decoder) quickCount(dst *int64) bool {
 	b := d.rec[d.at:]
 	switch {
@@ -129,7 +129,7 @@ func (d *decoder) quickCount(dst *int64) bool {
 	return false
 }
 
-// quickText reads a string or a message whose length is one byte.
+// quickText reads a string or a message with a one-byte length.
 func (d *decoder) quickText() (text []byte, ok bool) {
 	b := d.rec[d.at:]
 	if len(b) == 0 || b[0] >= 0x80 || int(b[0]) >= len(b) {
@@ -191,7 +191,7 @@ func (d *decoder) quickNext() bool {
 	return true
 }
 
-// quickComponent reads an entry of a map of numbers that count for MaxValues.
+// quickComponent reads an entry of a map of numbers that count towards MaxValues.
 func (d *decoder) quickComponent(num protowire.Number, dst *[]ingest.Value) bool {
 	if d.values == ingest.MaxValues || !d.quickEntry(num, dst) {
 		return false
@@ -200,8 +200,8 @@ func (d *decoder) quickComponent(num protowire.Number, dst *[]ingest.Value) bool
 	return true
 }
 
-// quickEntry reads an entry of a map of numbers, with the name that the entry at its place had in the record before. That
-// the name is no other entry's is known from there.
+// quickEntry reads an entry of a map of numbers whose name is the same as that of the entry at this position in the
+// previous record. The name is therefore known to be unique.
 func (d *decoder) quickEntry(num protowire.Number, dst *[]ingest.Value) bool {
 	entry, ok := d.quickText()
 	at := len(*dst)
@@ -217,7 +217,7 @@ func (d *decoder) quickEntry(num protowire.Number, dst *[]ingest.Value) bool {
 	return true
 }
 
-// quickLabel reads a label with the name that the label at its place had in the record before.
+// quickLabel reads a label whose name is the same as that of the label at this position in the previous record.
 func (d *decoder) quickLabel(ev *ingest.Event) bool {
 	entry, ok := d.quickText()
 	at := len(ev.Labels)
@@ -233,7 +233,8 @@ func (d *decoder) quickLabel(ev *ingest.Event) bool {
 	return true
 }
 
-// after returns what follows the name and the tag of the value in an entry of a map, which has at most 127 bytes.
+// after returns the bytes after the name and the tag of the value in a map entry. The entry must have at most 127
+// bytes.
 func after(entry []byte, name string, tag byte) (value []byte, ok bool) {
 	n := 2 + len(name)
 	if len(entry) <= n || entry[0] != fieldEntryKey<<3|byte(isBytes) || int(entry[1]) != len(name) || string(entry[2:n]) != name || entry[n] != tag {
@@ -242,8 +243,8 @@ func after(entry []byte, name string, tag byte) (value []byte, ok bool) {
 	return entry[n+1:], true
 }
 
-// plain reports whether a text is ASCII without NUL. It examines eight bytes at a time: the difference has the high bit
-// of each NUL set. A borrow can set one wrongly only above a NUL.
+// plain reports whether text is ASCII without NUL. It examines eight bytes at a time: the subtraction sets the high bit
+// of each NUL. A borrow can only set it incorrectly above a NUL.
 func plain(text []byte) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; len(text) >= 8; text = text[8:] {

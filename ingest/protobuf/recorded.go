@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/jsontext"
 )
 
-// asRecorded returns what the event omits or holds only in part, as the JSON of telemetry version 1.
+// asRecorded returns the values that the event omits or contains only in part, as JSON of telemetry version 1.
 func (d *decoder) asRecorded(ev *ingest.Event) *ingest.AsRecorded {
 	r := &ingest.AsRecorded{Action: d.recordedAction(&ev.Action)}
 	if ev.ActionProb.Known {
@@ -27,7 +27,7 @@ func (d *decoder) recordedAction(a *ingest.Action) json.RawMessage {
 	case d.record.action == fieldCategory:
 		return jsontext.AppendString(nil, a.Category)
 	case a.Kind == ingest.ActionCategory:
-		return json.RawMessage(a.Category) // the digits of a whole number
+		return json.RawMessage(a.Category) // digits of an integer
 	case a.Scalar:
 		return jsontext.AppendStrictNumber(nil, a.Values[0])
 	}
@@ -38,7 +38,7 @@ func (d *decoder) recordedAction(a *ingest.Action) json.RawMessage {
 	return append(out, ']')
 }
 
-// recordedValues returns the numbers of an observation, nil for none.
+// recordedValues returns the numbers of an observation, or nil if there are none.
 func recordedValues(vs []ingest.Value, array bool) json.RawMessage {
 	switch {
 	case len(vs) == 0:

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// imported are the files that a schema registry provides without naming them as references.
+// imported returns the files that a schema registry provides without listing them as references.
 func imported() map[string]string {
 	return map[string]string{
 		"confluent/meta.proto": `syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";
@@ -26,8 +26,8 @@ message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }`,
 	}
 }
 
-// Compile compiles the text of a .proto file. Imports are found in others by their names, unless they are of
-// google.protobuf or of Confluent.
+// Compile compiles the text of a .proto file. Imports are looked up in others by name, except those of google.protobuf
+// and Confluent.
 func Compile(text string, others map[string]string) (protoreflect.FileDescriptor, error) {
 	const name = "the schema" // no import has this name
 	files := imported()
@@ -54,11 +54,11 @@ func Compile(text string, others map[string]string) (protoreflect.FileDescriptor
 	return compiled[0], nil
 }
 
-// maxNesting is how deep braces and brackets of a .proto file may nest. Messages nest less deep; the compiler takes memory by
-// the square of the depth of an option.
+// maxNesting is the maximum nesting depth of brackets in a .proto file. Real schemas nest less deeply. The limit is
+// needed because the memory of the compiler grows with the square of the depth of an option.
 const maxNesting = 100
 
-// nesting returns how deep braces and brackets of a .proto file nest, outside of strings and comments.
+// nesting returns the nesting depth of brackets in a .proto file, outside of strings and comments.
 func nesting(text string) (deepest int) {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -81,7 +81,7 @@ func nesting(text string) (deepest int) {
 	return deepest
 }
 
-// comment returns how long the comment is that a text begins with, without its last byte; 0 if it begins with none.
+// comment returns the length of the comment at the beginning of text, without its last byte, or 0 if there is none.
 func comment(text string) int {
 	end := "\n"
 	switch {

@@ -11,18 +11,18 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The functions of this file read values of the wire format. Each begins at the byte d.at and leaves d.at after what it
-// has read. On failure it calls d.fail and returns false.
+// The functions in this file read values of the wire format. Each begins at the byte d.at, and leaves d.at after the
+// value. On failure, it calls d.fail and returns false.
 
-// field is the tag of a field whose value is next.
+// field is the tag of the next value.
 type field struct {
 	num   protowire.Number
 	typ   protowire.Type
 	start int // of the tag
-	end   int // of the message that holds it
+	end   int // of the message that contains the field
 }
 
-// fail records why the record is refused. It returns false, for its callers to return.
+// fail records why the record is refused. It returns false, so that callers can return its result.
 func (d *decoder) fail(reason ingest.Reason, at int, msg string) bool {
 	d.fault = fault{reason, at, msg}
 	return false
@@ -64,7 +64,7 @@ func (d *decoder) skip(f field) bool {
 	return true
 }
 
-// open reads the length of an embedded message, a string or packed numbers, and returns where it ends.
+// open reads the length of an embedded message, a string or packed numbers, and returns the end of the value.
 func (d *decoder) open(f field) (end int, ok bool) {
 	if f.typ != protowire.BytesType {
 		return 0, d.wrongType(f, "a string, a message or packed numbers")
@@ -100,7 +100,7 @@ func (d *decoder) integer(f field) (i int64, ok bool) {
 	return int64(v), ok
 }
 
-// count reads a whole number that is not negative.
+// count reads a non-negative integer.
 func (d *decoder) count(f field, dst *int64) bool {
 	i, ok := d.integer(f)
 	if ok && i < 0 {
@@ -137,7 +137,8 @@ func (d *decoder) double(f field, dst *float64) bool {
 	return ok
 }
 
-// doubles reads a repeated double, packed or one, and returns the bytes of the numbers. They count for MaxValues.
+// doubles reads a repeated double, packed or a single one, and returns the bytes of the numbers. They count towards
+// MaxValues.
 func (d *decoder) doubles(f field) (xs []byte, ok bool) {
 	start, end := d.at, d.at+8
 	switch f.typ {
@@ -166,7 +167,7 @@ func (d *decoder) doubles(f field) (xs []byte, ok bool) {
 	return d.rec[start:end], true
 }
 
-// double returns the number at the beginning of those that doubles returns.
+// double returns the first number in the bytes that doubles returned.
 func double(xs []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(xs)) }
 
 func (d *decoder) timestamp(f field, dst *int64) bool {
@@ -192,7 +193,7 @@ func (d *decoder) text(f field) (text []byte, ok bool) {
 	return text, true
 }
 
-// keepable reports whether a string may become part of an event.
+// keepable reports whether a string may be part of an event.
 func (d *decoder) keepable(f field, text []byte) bool {
 	switch {
 	case !utf8.Valid(text):
@@ -214,7 +215,7 @@ func (d *decoder) id(f field, dst *string) bool {
 	return true
 }
 
-// name reads a string that is interned.
+// name reads a string and interns it.
 func (d *decoder) name(f field, dst *string) bool {
 	text, ok := d.text(f)
 	if !ok {
@@ -231,7 +232,7 @@ func (d *decoder) name(f field, dst *string) bool {
 	return true
 }
 
-// counted counts a number against MaxValues.
+// counted counts a number towards MaxValues.
 func (d *decoder) counted() bool {
 	if d.unlimited {
 		return true

@@ -9,17 +9,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 )
 
-// LocalTopic is the name of the topic that a local log stands for, in metrics, dead letters and checkpoints.
+// LocalTopic is the topic name of a local log in metrics, dead letters and checkpoints.
 const LocalTopic = "http"
 
-// Local is a Topic whose only partition is a log on this machine. What one request hands over is written at once: all of
-// it or nothing.
+// Local is a Topic with one partition, which is a log on this machine. Records that are appended together are written
+// either completely or not at all.
 type Local struct{ Log *locallog.Log }
 
 // Partitions implements Topic.
 func (Local) Partitions(context.Context) (int, error) { return 1, nil }
 
-// Append implements Topic. While the log cannot take more, the error is ErrBusy.
+// Append implements Topic. The error is ErrBusy while the log cannot accept more records.
 func (l Local) Append(ctx context.Context, _ int, records ...kafkalog.Record) error {
 	out := make([]locallog.Record, len(records))
 	for i, r := range records {

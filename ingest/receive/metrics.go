@@ -12,7 +12,7 @@ const (
 	MetricDuration = "rewardwatch_receive_duration_seconds"
 )
 
-// Metrics count what is received.
+// Metrics contains the metrics of this package.
 type Metrics struct {
 	records, batches *prometheus.CounterVec
 	duration         prometheus.Histogram

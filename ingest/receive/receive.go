@@ -1,5 +1,5 @@
-// Package receive accepts telemetry records from clients, and writes them to the topic or to a local log, from which
-// they are read like all others.
+// Package receive accepts telemetry records from clients, and writes them to a topic or a local log. From there, they
+// are read like any other telemetry.
 package receive
 
 import (
@@ -21,17 +21,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// The limits of a batch, and of all that are being received.
+// The limits of a batch, and of all batches that are being received.
 const (
-	MaxBody     = 16 << 20  // of a batch, decompressed
-	MaxRecord   = 512 << 10 // of one record
+	MaxBody     = 16 << 20  // of a batch after decompression, in bytes
+	MaxRecord   = 512 << 10 // of one record, in bytes
 	maxInFlight = 64 << 20
-	maxMessage  = 256 << 10 // of one message, unless it has one larger record
+	maxMessage  = 256 << 10 // of one message in bytes, unless it contains one larger record
 	maxWindow   = 8 << 20   // of zstd
-	MaxRefused  = 100       // refused records that an answer lists
+	MaxRefused  = 100       // maximum number of refused records that a response lists
 )
 
-// The errors of Receive, for errors.Is. After ErrBusy and ErrUnavailable the same batch may be sent again.
+// The errors of Receive, for errors.Is. After ErrBusy and ErrUnavailable, the client may send the same batch again.
 var (
 	ErrBadBatch    = errors.New("cannot read the batch")
 	ErrTooLarge    = errors.New("the batch is too large")
@@ -39,70 +39,70 @@ var (
 	ErrUnavailable = errors.New("cannot write the telemetry")
 )
 
-// RequestHeader is the header of messages that says which batch, and which part of it, they are. A batch that is sent
-// again has the same, so that its messages are recognized.
+// RequestHeader is the message header that identifies a batch and one part of it. When a batch is sent again, the
+// headers are the same, so its messages are recognized.
 const RequestHeader = "rewardwatch-request"
 
-// SenderHeader is the header of messages that says which Sender their batch is of, if it has one and an id.
+// SenderHeader is the message header with Batch.Sender. It is only set if the batch also has an ID.
 const SenderHeader = "rewardwatch-sender"
 
-// Topic is what batches are written to.
+// Topic is the destination of batches.
 type Topic interface {
 	// Partitions returns the number of partitions.
 	Partitions(ctx context.Context) (int, error)
-	// Append writes records to a partition in order. It returns when they are durable: when all in-sync replicas have
-	// them. If it can take no more for now, the error is ErrBusy.
+	// Append writes records to a partition in order. It returns once they are durable, which means that all in-sync
+	// replicas have them. The error is ErrBusy if it cannot accept more records for now.
 	Append(ctx context.Context, partition int, records ...kafkalog.Record) error
 }
 
-// Batch is what one request hands over: JSON objects, one a line or in one array.
+// Batch is the content of one request: JSON objects, one per line or in one array.
 type Batch struct {
-	ID       string // makes it harmless to send the batch again; "" for none
-	Sender   string // whose batch it is, if the ids of its batches are remembered apart from others; "" otherwise
+	ID       string // makes it safe to send the batch again; "" if there is none
+	Sender   string // sender whose batch IDs are remembered separately; "" if they are not
 	Encoding string // of the body: "", gzip or zstd
 	Body     io.Reader
 
-	Takes func(policy string) bool // which policies the sender may send events of; nil for all
+	Takes func(policy string) bool // reports whether the sender may send events of a policy; nil for all policies
 }
 
-// Result says what became of a batch.
+// Result describes the outcome of a batch.
 type Result struct {
-	Accepted int       // records written
-	Refused  int       // records that are not telemetry
-	Refusals []Refusal // the first of those
+	Accepted int       // number of records written
+	Refused  int       // number of records that are not telemetry
+	Refusals []Refusal // the first refused records
 }
 
 // Refusal is a record that is not telemetry.
 type Refusal struct {
-	Index int // of the record in its batch, from 0
+	Index int // index of the record in its batch, from 0
 	Error ingest.RecordError
 }
 
-// Receiver writes batches to a topic. Its methods may be called by several goroutines.
+// Receiver writes batches to a topic. Its methods are safe for concurrent use.
 type Receiver struct {
 	topic    Topic
 	format   ingest.Format
 	key      func(e *ingest.Event) string
 	metrics  *Metrics
-	inFlight *atomic.Int64 // bytes
+	inFlight *atomic.Int64 // bytes of all batches that are being received
 }
 
-// New returns a receiver for records of a format, which must be one of JSON. Records with the same key go to the same
-// partition.
+// New returns a receiver for records in the given format, which must be a JSON format. Records with the same key are
+// written to the same partition.
 func New(topic Topic, format ingest.Format, key func(e *ingest.Event) string, m *Metrics) *Receiver {
 	return &Receiver{topic: topic, format: format, key: key, metrics: m, inFlight: new(atomic.Int64)}
 }
 
-// To returns a receiver that writes to another topic, with records of another format. Both share a limit of what they are
-// receiving.
+// To returns a receiver that writes records in another format to another topic. Both share the limit for batches that
+// are being received.
 func (r *Receiver) To(topic Topic, format ingest.Format) *Receiver {
 	other := *r
 	other.topic, other.format = topic, format
 	return &other
 }
 
-// Receive writes the records of a batch that are telemetry, and returns when they are durable. Records with
-// the same key stay in their order. After an error, some records may have been written.
+// Receive writes the telemetry records of a batch, and returns once they are durable. Records with the same key keep
+// their order. After an error, some records may have been written.
 func (r *Receiver) Receive(ctx context.Context, b Batch) (Result, error) {
 	begun := time.Now()
 	result, err := r.receive(ctx, b)
@@ -143,7 +143,7 @@ func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
 	return s.result, s.write(ctx)
 }
 
-// reservation is the share of one batch of all bytes in flight.
+// reservation is the share of one batch in the bytes of all batches being received.
 type reservation struct {
 	of *atomic.Int64
 	n  int64
@@ -159,7 +159,7 @@ func (v *reservation) take(n int) error {
 
 func (v *reservation) release() { v.of.Add(-v.n) }
 
-// decompressed reads the whole body.
+// decompressed reads and decompresses the whole body.
 func decompressed(b Batch, taken *reservation) ([]byte, error) {
 	source := b.Body
 	switch b.Encoding {
@@ -183,7 +183,7 @@ func decompressed(b Batch, taken *reservation) ([]byte, error) {
 	return readAll(source, taken)
 }
 
-// readAll reads up to MaxBody bytes, and reserves them while it reads.
+// readAll reads up to MaxBody bytes, and reserves memory for them while it reads.
 func readAll(source io.Reader, taken *reservation) ([]byte, error) {
 	var body bytes.Buffer
 	in := bufio.NewReaderSize(source, 64<<10)
@@ -202,7 +202,7 @@ func readAll(source io.Reader, taken *reservation) ([]byte, error) {
 	}
 }
 
-// eachRecord calls add for each record of a body: the elements of an array, or the lines.
+// eachRecord calls add for each record of a body, which is an element of an array or a line.
 func eachRecord(body []byte, add func(record []byte)) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	if len(body) > 0 && body[0] == '[' {
@@ -218,7 +218,7 @@ func eachRecord(body []byte, add func(record []byte)) error {
 
 func eachElement(body []byte, add func(record []byte)) error {
 	d := json.NewDecoder(bytes.NewReader(body))
-	_, err := d.Token() // the bracket
+	_, err := d.Token() // opening bracket
 	var line bytes.Buffer
 	for err == nil && d.More() {
 		var element json.RawMessage
@@ -239,13 +239,13 @@ func eachElement(body []byte, add func(record []byte)) error {
 	return nil
 }
 
-// part is what a batch writes to one partition.
+// part contains the messages of a batch for one partition.
 type part struct {
 	messages [][]byte
-	open     []byte // the message being filled
+	open     []byte // message that is being filled
 }
 
-// sorting sorts the records of a batch by partition.
+// sorting distributes the records of a batch to partitions.
 type sorting struct {
 	r       *Receiver
 	decoder ingest.Decoder
@@ -259,7 +259,7 @@ type sorting struct {
 	result  Result
 }
 
-// add takes the next record. All events of a record go where the first one belongs.
+// add adds the next record. All of its events are written to the partition of the first one.
 func (s *sorting) add(record []byte) {
 	at := s.index
 	s.index++
@@ -296,7 +296,7 @@ func (s *sorting) add(record []byte) {
 	p.open = append(append(p.open, record...), '\n')
 }
 
-// write writes all parts, the messages of a partition in their order.
+// write writes all parts. The messages of a partition keep their order.
 func (s *sorting) write(ctx context.Context) error {
 	failed := make(chan error, len(s.parts))
 	for partition := range s.parts {

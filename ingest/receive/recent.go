@@ -8,28 +8,29 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Remembered is how many messages of batches with an id a partition recognizes, of each sender: the last ones.
+// Remembered is the number of most recent messages that a partition recognizes, per sender. Only messages of batches
+// with an ID count.
 const Remembered = 4096
 
-// Recent recognizes messages of batches that were sent again. The zero value has seen none. It is not safe for
+// Recent recognizes messages of batches that were sent again. The zero value is ready to use. It is not safe for
 // concurrent use.
 type Recent struct {
-	// Senders reports whether a sender is remembered apart from the others, so that these cannot displace its messages. nil
-	// for none.
+	// Senders reports whether the messages of a sender are remembered separately, so that other senders cannot displace
+	// them. It may be nil.
 	Senders func(name string) bool
 
 	rest  ring
 	apart map[string]*ring
 }
 
-// Sent are the last messages of a sender. Field numbers are never reused.
+// Sent contains the hashes of a sender's last messages. Field numbers are never reused.
 type Sent struct {
 	Sender string   `cbor:"1,keyasint"`
 	Seen   []uint64 `cbor:"2,keyasint"`
 }
 
-// Seen reports whether a message of the same batch, with the same part of it, was seen before, and remembers it. A
-// message without the header RequestHeader was not.
+// Seen reports whether a message with the same RequestHeader was seen before, and remembers it. It returns false for a
+// message without this header.
 func (r *Recent) Seen(m *ingest.Message) bool {
 	var id, sender []byte
 	for i := range m.Headers {
@@ -48,7 +49,7 @@ func (r *Recent) Seen(m *ingest.Message) bool {
 	return r.of(string(sender)).seen(m.Pos.Partition.Topic(), h.Sum64())
 }
 
-// of returns the ring of a sender.
+// of returns the ring for a sender.
 func (r *Recent) of(sender string) *ring {
 	if sender == "" || r.Senders == nil || !r.Senders(sender) {
 		return &r.rest
@@ -62,8 +63,8 @@ func (r *Recent) of(sender string) *ring {
 	return r.apart[sender]
 }
 
-// Processed means that the messages of a topic have been processed that were seen until now. Before that they are not
-// saved: a partition of another topic may be saved in between, and after a crash they would be left out.
+// Processed reports that all messages of a topic that were seen so far have been processed. Messages are not saved
+// before that. Otherwise, a checkpoint for another topic could include them, and they would be skipped after a crash.
 func (r *Recent) Processed(topic int) {
 	delete(r.rest.new, topic)
 	for _, a := range r.apart {
@@ -71,10 +72,10 @@ func (r *Recent) Processed(topic int) {
 	}
 }
 
-// Saved returns what Restore needs, the oldest first.
+// Saved returns the state for Restore, oldest message first.
 func (r *Recent) Saved() []uint64 { return r.rest.saved() }
 
-// SavedApart returns what Restore needs of senders that are remembered apart.
+// SavedApart returns the state for Restore of senders that are remembered separately.
 func (r *Recent) SavedApart() (out []Sent) {
 	for _, name := range slices.Sorted(maps.Keys(r.apart)) {
 		out = append(out, Sent{name, r.apart[name].saved()})
@@ -82,7 +83,7 @@ func (r *Recent) SavedApart() (out []Sent) {
 	return out
 }
 
-// Restore replaces what is remembered. Senders that are no longer remembered apart are among the others then.
+// Restore replaces the state. Senders that are no longer remembered separately are added to the others.
 func (r *Recent) Restore(saved []uint64, apart ...Sent) {
 	r.rest, r.apart = ring{}, nil
 	for _, s := range append([]Sent{{Seen: saved}}, apart...) {
@@ -93,12 +94,12 @@ func (r *Recent) Restore(saved []uint64, apart ...Sent) {
 	}
 }
 
-// ring remembers the last messages.
+// ring remembers the hashes of the last messages.
 type ring struct {
-	last []uint64 // hashes, the next one to be replaced at next
+	last []uint64 // hashes; the one at next is replaced next
 	next int
 	has  map[uint64]bool
-	new  map[int][]uint64 // of messages that are not processed yet, by index of their topic
+	new  map[int][]uint64 // hashes of messages that are not processed yet, by index of their topic
 }
 
 func (r *ring) seen(topic int, hash uint64) bool {
@@ -109,11 +110,11 @@ func (r *ring) seen(topic int, hash uint64) bool {
 		r.new = map[int][]uint64{}
 	}
 	waiting := append(r.new[topic], hash)
-	r.new[topic] = waiting[max(0, len(waiting)-Remembered):] // those before are forgotten
+	r.new[topic] = waiting[max(0, len(waiting)-Remembered):] // older ones are forgotten
 	return false
 }
 
-// add reports whether a hash is new.
+// add adds a hash. It returns false if the hash is already known.
 func (r *ring) add(hash uint64) bool {
 	if r.has[hash] {
 		return false
@@ -132,7 +133,7 @@ func (r *ring) add(hash uint64) bool {
 	return true
 }
 
-// saved returns the hashes of what has been processed, the oldest first.
+// saved returns the hashes of processed messages, oldest first.
 func (r *ring) saved() (saved []uint64) {
 	waiting := map[uint64]bool{}
 	for _, hashes := range r.new {

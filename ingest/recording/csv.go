@@ -15,21 +15,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// table reads the rows of a CSV file as JSON objects whose members are the columns, so that they are records like any
-// others: of telemetry version 1, or for a mapping.
+// table reads the rows of a CSV file as JSON objects whose members are the columns. They can then be read like any
+// other records, as telemetry version 1 or with a mapping.
 type table struct {
-	keys  [][]byte // of the columns, in JSON with the colon; nil for one without a name, such as the index of pandas
-	row   []byte   // a row that goes over several lines
-	quote quotes   // of the row so far
+	keys  [][]byte // column names in JSON with a colon; nil for a column without a name, such as the index that pandas writes
+	row   []byte   // row that spans several lines
+	quote quotes   // state of the current row
 	json  []byte   // the last row
 
-	points bool // a number with a decimal point was seen
+	points bool // whether a number with a decimal point was seen
 }
 
-// columnName is what a column may be called. Numbers and JSON do not match, so their lines are no header.
+// columnName matches valid column names. Numbers and JSON do not match, so lines with them are not headers.
 var columnName = regexp.MustCompile(`^[\pL_][^{}"\pC]{0,99}$`)
 
-// tableOf returns the table of a header, nil if the line is none: it must name at least two columns, each once.
+// tableOf returns the table for a header, or nil if the line is not a header. A header has at least two column names,
+// all of them different.
 func tableOf(line []byte) *table {
 	t := &table{quote: quotes{comma: ','}}
 	for _, comma := range []rune{'\t', ';'} {
@@ -51,7 +52,7 @@ func tableOf(line []byte) *table {
 			return nil
 		}
 		seen[name] = true
-		key, _ := json.Marshal(name) // a string, which cannot fail
+		key, _ := json.Marshal(name) // cannot fail for a string
 		t.keys = append(t.keys, append(key, ':'))
 	}
 	if len(seen) < 2 {
@@ -70,16 +71,16 @@ func (t *table) values(row []byte) ([]string, error) {
 	return values, err
 }
 
-// quotes follows the bytes of a row as to whether they are within quotes. A quote within a value that does not begin with
-// one is no more than a character.
+// quotes tracks whether the bytes of a row are within quotes. A quote within a value that does not begin with one is an
+// ordinary character.
 type quotes struct {
 	comma  rune
 	open   bool
-	closed bool // by the byte before; if another quote follows, both are one of the value
-	inside bool // a value that has begun
+	closed bool // by the previous byte; if another quote follows, both stand for one quote in the value
+	inside bool // a value has begun
 }
 
-// begin begins another row.
+// begin starts another row.
 func (q *quotes) begin() { q.open, q.closed, q.inside = false, false, false }
 
 func (q *quotes) read(part []byte) {
@@ -98,7 +99,7 @@ func (q *quotes) read(part []byte) {
 	}
 }
 
-// object returns a row as JSON, valid until the next call. The error names no place.
+// object returns a row as JSON. It is valid until the next call. The error has no position.
 func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
 	values, err := t.values(row)
 	if err != nil {
@@ -127,15 +128,16 @@ func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
 	return t.json, nil
 }
 
-// otherNumber is a number that JSON writes otherwise, such as -.5 or 2. with a point. Leading zeros are of names.
+// otherNumber matches numbers in notations that JSON does not have, such as -.5 or 2. with a point. Numbers with
+// leading zeros do not match, because they are names.
 var otherNumber = regexp.MustCompile(`^[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$`)
 
 var decimalPoint = regexp.MustCompile(`^[+-]?\d+\.\d+$`)
 
-// decimalComma is a number as spreadsheets write it where semicolons separate columns because commas separate decimals.
+// decimalComma matches numbers with a decimal comma. Spreadsheets write them with semicolons as column separators.
 var decimalComma = regexp.MustCompile(`^[+-]?(0|[1-9]\d*),\d+([eE][+-]?\d+)?$`)
 
-// appendValue appends a value as what it is in JSON: a number, true or false, a list, an object, or else a string.
+// appendValue appends a value as JSON: as a number, boolean, array or object if it is one, and otherwise as a string.
 func appendValue(to []byte, value string) []byte {
 	switch strings.ToLower(value) {
 	case "true", "false":
@@ -149,6 +151,6 @@ func appendValue(to []byte, value string) []byte {
 			return strconv.AppendFloat(to, x, 'g', -1, 64)
 		}
 	}
-	text, _ := json.Marshal(value) // a string, which cannot fail
+	text, _ := json.Marshal(value) // cannot fail for a string
 	return append(to, text...)
 }

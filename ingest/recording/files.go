@@ -1,4 +1,4 @@
-// Package recording reads existing telemetry: files, topics and ranges of their offsets, without a consumer group.
+// Package recording reads recorded telemetry without a consumer group: files, topics, and ranges of their offsets.
 package recording
 
 import (
@@ -17,62 +17,64 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// FilesConfig configures how files are read.
+// FilesConfig configures ReadFiles.
 type FilesConfig struct {
-	Policy    string        // policy of the rows of monitor.csv files; "" for the one that ReadFiles finds
-	Format    ingest.Format // of the lines of files that are no monitor.csv; nil for telemetry version 1
-	Topics    []FileTopic   // topics whose files are read side by side; nil if all files are of Format
-	MaxRecord int           // longest record in bytes; 0 for DefaultMaxRecord
-	Stdin     io.Reader     // what the path "-" reads; nil for os.Stdin
+	Policy    string        // policy of the rows of monitor.csv files; "" for the one that ReadFiles determines
+	Format    ingest.Format // format of lines in files other than monitor.csv; nil for telemetry version 1
+	Topics    []FileTopic   // topics whose files are merged by time; nil if all files have the same Format
+	MaxRecord int           // maximum size of a record in bytes; 0 for DefaultMaxRecord
+	Stdin     io.Reader     // input for the path "-"; nil for os.Stdin
 
-	// Refuse, if not nil, is called for every refused record, with at most its first MaxRecord+1 bytes, which are valid
-	// until it returns. Of a CSV file, it is the JSON of its row if that is no valid record.
+	// Refuse, if not nil, is called for every refused record, with at most its first MaxRecord+1 bytes. For an invalid
+	// record in a CSV file, raw is its row as JSON. raw is valid until Refuse returns.
 	Refuse func(e *ingest.RecordError, raw []byte)
-	// Accepted, if not nil, is called for every event before it is processed. record is its line of telemetry version 1
-	// (of a CSV file, the JSON of its row), or nil where it is of another format. Both arguments are valid until it returns.
+	// Accepted, if not nil, is called for every event before it is processed. record is its line in telemetry version 1,
+	// which for a CSV file is its row as JSON, or nil if it has another format. Both arguments are valid until Accepted
+	// returns.
 	Accepted func(e *ingest.Event, record []byte)
-	// Progress, if not nil, is called about every 64 KiB with the number of raw file bytes read and their total, which
-	// is 0 if unknown.
+	// Progress, if not nil, is called about every 64 KiB with the number of raw file bytes read and their total, which is
+	// 0 if unknown.
 	Progress func(bytesRead, bytesTotal int64)
 }
 
-// FileTopic is a topic whose records files hold.
+// FileTopic is a topic whose records are in files.
 type FileTopic struct {
-	Index  int           // of the topic, in the positions of its events
-	Format ingest.Format // of the lines of its files
+	Index  int           // index of the topic in the positions of its events
+	Format ingest.Format // format of the lines of its files
 	Has    func(path string) bool
 }
 
-// Counts is the outcome of the records read.
+// Counts contains the numbers of records read.
 type Counts struct {
-	Read     int64 // accepted and refused records
-	LeftOut  int64 // others, which the mapping does not take
+	Read     int64 // accepted and refused
+	LeftOut  int64 // skipped by the mapping; not included in Read
 	Accepted int64
 	Refused  map[ingest.Reason]int64
 }
 
 const (
-	readBatch  = 256      // events passed to the Processor at once
-	keptEvents = 4096     // kept for reuse: one message may hold many thousand events, and the next ones one each
+	readBatch  = 256      // number of events passed to the Processor at once
+	keptEvents = 4096     // maximum size of a batch kept for reuse: some messages have thousands of events, most have one
 	fileBuffer = 64 << 10 // bytes per read
-	// maxWindow limits how far a zstd stream may refer back: `zstd --long` needs as much, and hostile streams are
-	// bounded.
+	// maxWindow is the maximum window size of a zstd stream. It is large enough for `zstd --long`, and limits the memory
+	// that hostile streams can use.
 	maxWindow = 128 << 20
 )
 
-// ReadFiles reads telemetry files in order, as one input (those of several topics as Merge does), and passes the events
-// to p in batches. A file is NDJSON (one event per line), CSV with a header (one event per row), an object container
-// file of Avro or a monitor.csv of Stable-Baselines3, plain or compressed with gzip or zstd; its content decides, not
-// its name. "-" is the standard input. Blank lines are not records, and a byte order mark at the beginning of a file is
-// skipped. The directory of a local log is read like a file with its records, without batches that were sent again.
+// ReadFiles reads telemetry files in order, as one input, and passes the events to p in batches. Files of several
+// topics are merged as in Merge. A file is NDJSON (one event per line), CSV with a header (one event per row), an Avro
+// object container file, or a monitor.csv of Stable-Baselines3. It may be compressed with gzip or zstd. The content
+// determines the format, not the name. "-" is the standard input. Blank lines are not records, and a byte order mark at
+// the beginning of a file is skipped. The directory of a local log is read like a file with its records, except batches
+// that were sent again.
 //
-// The policy of a monitor.csv is the env_id of its header, or else the name of its folder. Of another directory, all files in
-// it that are named as Stable-Baselines3 does are read; their policy is the path of their folder in it, and their env
-// the env_id. Files of a directory are merged by the times of their rows, and so are files *.monitor.csv of one folder
-// that follow one another: parallel environments of one run write them.
+// The policy of a monitor.csv is the env_id of its header or, if there is none, the name of its folder. In any other
+// directory, all files with the names that Stable-Baselines3 uses are read. Their policy is the relative path of their
+// folder, and their env is the env_id. Files of a directory are merged by the times of their rows. So are consecutive
+// files named *.monitor.csv in the same folder, because the parallel environments of a run write them.
 //
-// If an input breaks off, ReadFiles processes everything before that, refuses the rest of the broken line, and returns
-// an error that names the file and the record. It does not read later files. ReadFiles does not call p.Idle.
+// If reading an input fails, ReadFiles processes everything before that point, refuses the incomplete line, and returns
+// an error with the file and the record. It does not read later files. ReadFiles does not call p.Idle.
 func ReadFiles(ctx context.Context, cfg FilesConfig, paths []string, p ingest.Processor) (Counts, error) {
 	if cfg.MaxRecord == 0 {
 		cfg.MaxRecord = ingest.DefaultMaxRecord
@@ -118,7 +120,7 @@ func sum(all []int64) (total int64) {
 	return total
 }
 
-// readInputs reads the files of one topic, of total bytes with those of others.
+// readInputs reads the files of one topic. total is the size of the files of all topics.
 func readInputs(ctx context.Context, cfg FilesConfig, topic int, inputs []input, total int64, p ingest.Processor) (Counts, error) {
 	f := &fileReader{cfg: cfg, processor: p, partition: ingest.PartitionOf(topic, 0), bytesTotal: total, batch: make([]ingest.Event, 0, readBatch)}
 	f.counts.Refused, f.refused = map[ingest.Reason]int64{}, f.refuse
@@ -128,8 +130,8 @@ func readInputs(ctx context.Context, cfg FilesConfig, topic int, inputs []input,
 	return f.counts, f.Flush(ctx)
 }
 
-// totalSize returns the total size of the files, so that a missing one is reported before hours of reading. It is 0 if
-// one of them has no size.
+// totalSize returns the total size of the files. It reports a missing file before hours of reading. The size is 0 if
+// that of one of them is unknown.
 func totalSize(inputs []input) (total int64, err error) {
 	known := true
 	for _, in := range inputs {
@@ -156,13 +158,13 @@ func totalSize(inputs []input) (total int64, err error) {
 	return total, nil
 }
 
-// fileReader is the state of one ReadFiles.
+// fileReader is the state of reading the files of one topic.
 type fileReader struct {
 	cfg       FilesConfig
 	processor ingest.Processor
 	partition ingest.Partition
-	decoder   ingest.Decoder // of all files but those of monitor.csv, nil before the first one
-	message   ingest.Message // the line being decoded
+	decoder   ingest.Decoder // for all files except monitor.csv; nil before the first one
+	message   ingest.Message // line being decoded
 	refused   func(*ingest.RecordError, []byte)
 	batch     []ingest.Event
 	counts    Counts
@@ -170,7 +172,7 @@ type fileReader struct {
 	bytesRead, bytesTotal int64
 }
 
-// read reads the inputs in order. Those of monitor.csv of one run that follow one another are merged.
+// read reads the inputs in order. Consecutive monitor.csv files of the same run are merged.
 func (f *fileReader) read(ctx context.Context, inputs []input) error {
 	for len(inputs) > 0 {
 		n := 1
@@ -185,7 +187,7 @@ func (f *fileReader) read(ctx context.Context, inputs []input) error {
 	return nil
 }
 
-// readRun reads inputs of one run.
+// readRun reads the inputs of one run.
 func (f *fileReader) readRun(ctx context.Context, inputs []input) error {
 	var run monitors
 	for _, in := range inputs {
@@ -193,7 +195,7 @@ func (f *fileReader) readRun(ctx context.Context, inputs []input) error {
 		if err != nil {
 			return errors.Join(f.merge(ctx, run), f.Flush(ctx), err)
 		}
-		defer s.Close() // or the rows of one file could not wait for those of another
+		defer s.Close() // at the end, because the rows of the files are merged
 		if s.done || s.line[0] != '#' {
 			err = f.lines(ctx, s)
 		} else {
@@ -206,7 +208,7 @@ func (f *fileReader) readRun(ctx context.Context, inputs []input) error {
 	return f.merge(ctx, run)
 }
 
-// lines reads a file that is no monitor.csv.
+// lines reads a file that is not a monitor.csv.
 func (f *fileReader) lines(ctx context.Context, s *source) error {
 	if f.decoder == nil {
 		f.decoder = f.cfg.Format.NewDecoder(f.decoderOptions())
@@ -227,7 +229,7 @@ func (f *fileReader) decoderOptions() ingest.DecoderOptions {
 	return ingest.DecoderOptions{MaxRecord: f.cfg.MaxRecord, LeftOut: func(ingest.Position) { f.counts.LeftOut++ }}
 }
 
-// flushFull flushes a batch that is full.
+// flushFull flushes the batch if it is full.
 func (f *fileReader) flushFull(ctx context.Context) error {
 	if len(f.batch) < readBatch {
 		return nil
@@ -262,7 +264,7 @@ func (f *fileReader) refuse(e *ingest.RecordError, raw []byte) {
 	}
 }
 
-// line processes one line, of which line may hold only the beginning.
+// line processes one line of the given size. line may contain only its beginning.
 func (f *fileReader) line(line []byte, size int64) {
 	if size > int64(f.cfg.MaxRecord) {
 		f.refuse(ingest.TooLarge(f.next(), size, f.cfg.MaxRecord), line)
@@ -285,7 +287,7 @@ func (f *fileReader) line(line []byte, size int64) {
 	}
 }
 
-// watchedReader stops with the context and reports progress.
+// watchedReader stops when the context ends, and reports progress.
 type watchedReader struct {
 	ctx context.Context
 	src io.Reader
@@ -306,7 +308,7 @@ func (w *watchedReader) Read(b []byte) (int, error) {
 
 // decompress detects the compression of src from its first bytes.
 func decompress(src *bufio.Reader) (io.ReadCloser, error) {
-	magic, _ := src.Peek(4) // the first read returns the error again
+	magic, _ := src.Peek(4) // an error occurs again on the first read
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		return gzip.NewReader(src)
@@ -320,22 +322,22 @@ func decompress(src *bufio.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(src), nil
 }
 
-// isSkippableFrame detects the frames that pzstd puts before those with data.
+// isSkippableFrame detects the frames that pzstd writes before those with data.
 func isSkippableFrame(magic []byte) bool {
 	return len(magic) == 4 && magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
-// lineReader splits a stream into lines and holds at most limit+1 bytes of one.
+// lineReader splits a stream into lines. It keeps at most limit+1 bytes of a line.
 type lineReader struct {
 	src   *bufio.Reader
 	limit int
-	long  []byte            // the beginning of a line longer than the buffer of src
-	read  func(part []byte) // takes all parts of all lines; nil for none
+	long  []byte            // beginning of a line that is longer than the buffer of src
+	read  func(part []byte) // called with all parts of all lines; may be nil
 }
 
-// next returns the next line without its newline, or limit+1 bytes of a longer one, valid until the next call. size is
-// that of the whole line. A last line need not end in a newline. io.EOF comes without a line; any other error comes
-// with the part read of the line that it broke.
+// next returns the next line without its newline, or the first limit+1 bytes of a longer line. The line is valid until
+// the next call. size is that of the complete line. The last line need not end in a newline. io.EOF is returned without
+// a line, and any other error with the incomplete line.
 func (l *lineReader) next() (line []byte, size int64, err error) {
 	l.long = l.long[:0]
 	for {

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/receive"
 )
 
-// openInput opens a file, or the text of a local log.
+// openInput opens a file, or a local log as text.
 func openInput(path string) (io.ReadCloser, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -20,11 +20,11 @@ func openInput(path string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	first, _ := view.Ends()
-	all := func(string) bool { return true } // the service itself has written who sent what
+	all := func(string) bool { return true } // the service itself recorded the senders
 	return &logText{reader: view.NewReader(first), recent: receive.Recent{Senders: all}}, nil
 }
 
-// logSize returns the bytes of the log of a directory.
+// logSize returns the size in bytes of the log in a directory.
 func logSize(path string) (int64, error) {
 	view, err := locallog.OpenView(path)
 	if err != nil {
@@ -33,12 +33,12 @@ func logSize(path string) (int64, error) {
 	return view.Size(), nil
 }
 
-// logText reads the values of a local log as one text. It leaves out messages that were sent again, as the service does.
+// logText reads the values of a local log as text. Like the service, it skips messages that were sent again.
 type logText struct {
 	reader  *locallog.Reader
 	recent  receive.Recent
 	records []locallog.Record // not read yet
-	rest    []byte            // of the value that is being read
+	rest    []byte            // of the current value
 }
 
 // Read implements io.Reader.
@@ -53,7 +53,7 @@ func (t *logText) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// advance goes on to the next value.
+// advance moves to the next value.
 func (t *logText) advance() (err error) {
 	if len(t.records) == 0 {
 		if t.records, err = t.reader.Next(); err != nil {

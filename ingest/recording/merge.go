@@ -9,12 +9,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Source reads a recording and passes its events to p in batches, which are valid until Process returns.
+// Source reads a recording, and passes its events to p in batches. A batch is valid until Process returns.
 type Source func(ctx context.Context, p ingest.Processor) (Counts, error)
 
-// Merge reads several recordings side by side and passes their events to p by time, as if they were one: by the number
-// of the partition, and within it by the latest time so far of each recording. Events without a time stay behind those
-// before them. It returns the sum of the counts, and all errors.
+// Merge reads several recordings in parallel, and passes their events to p as if they were one recording. Events are
+// ordered by partition number, and then by the latest time so far in their recording. Events without a time remain
+// after the events before them. Merge returns the total counts, and all errors.
 func Merge(ctx context.Context, sources []Source, p ingest.Processor) (Counts, error) {
 	sum := Counts{Refused: map[ingest.Reason]int64{}}
 	if len(sources) == 1 {
@@ -48,31 +48,31 @@ func (c *Counts) add(other Counts) {
 	}
 }
 
-// side is one of several recordings. Its events from at on are still to be passed on.
+// side is one of several recordings. The events in batch starting at index at have not been passed on.
 type side struct {
 	next   func() ([]ingest.Event, bool)
 	batch  []ingest.Event
 	at     int
-	place  mergePlace // of the event at the index at
+	place  mergePlace // of the event at index at
 	done   bool
 	counts Counts
 	err    error
 }
 
-// mergePlace is where an event stands in the merged order.
+// mergePlace is the position of an event in the merged order.
 type mergePlace struct {
 	partition int32
-	ts        int64 // the latest so far
+	ts        int64 // latest time so far
 }
 
 func (a mergePlace) before(b mergePlace) bool {
 	return a.partition < b.partition || a.partition == b.partition && a.ts < b.ts
 }
 
-// errStopped ends a source whose events are not wanted any more.
+// errStopped ends a source whose events are no longer needed.
 var errStopped = errors.New("stopped")
 
-// batches turns a source around: it yields what the source passes on.
+// batches returns an iterator over the batches of a source.
 func (s *side) batches(ctx context.Context, source Source, p ingest.Processor) iter.Seq[[]ingest.Event] {
 	return func(yield func([]ingest.Event) bool) {
 		s.counts, s.err = source(ctx, yielding{p, yield})
@@ -82,7 +82,7 @@ func (s *side) batches(ctx context.Context, source Source, p ingest.Processor) i
 	}
 }
 
-// fill makes sure that there is an event at the index at, unless there are no more.
+// fill makes sure that there is an event at index at, unless there are no more.
 func (s *side) fill() {
 	for s.at == len(s.batch) && !s.done {
 		s.at = 0
@@ -96,10 +96,10 @@ func (s *side) fill() {
 	}
 }
 
-// farAhead is how far ahead of this machine's clock a time is believed.
+// farAhead is the maximum time by which an event may be ahead of this machine's clock. Later times are ignored.
 const farAhead = 24 * time.Hour
 
-// meet moves the place to that of an event.
+// meet updates the place for an event.
 func (s *side) meet(e *ingest.Event) {
 	if number := e.Pos.Partition.Number(); number != s.place.partition {
 		s.place = mergePlace{partition: number}
@@ -109,7 +109,8 @@ func (s *side) meet(e *ingest.Event) {
 	}
 }
 
-// first returns the side that is next, and the place of the one after it; nil at the end of all.
+// first returns the side whose event comes first, and the place of the next side. It returns nil if there are no more
+// events.
 func first(sides []*side) (s *side, then *mergePlace) {
 	for _, other := range sides {
 		switch {
@@ -125,7 +126,7 @@ func first(sides []*side) (s *side, then *mergePlace) {
 	return s, then
 }
 
-// pass passes on events up to a place, at most the rest of the batch.
+// pass passes on events up to the place then, at most to the end of the batch.
 func (s *side) pass(ctx context.Context, then *mergePlace, p ingest.Processor) error {
 	from := s.at
 	for s.at++; s.at < len(s.batch); s.at++ {
@@ -138,7 +139,7 @@ func (s *side) pass(ctx context.Context, then *mergePlace, p ingest.Processor) e
 	return err
 }
 
-// yielding is a processor that hands batches to a loop.
+// yielding is a Processor that passes batches to an iterator's loop.
 type yielding struct {
 	ingest.Processor
 	yield func([]ingest.Event) bool

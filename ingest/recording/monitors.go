@@ -16,15 +16,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// input is a file to be read, or the standard input, "-".
+// input is a file to read, or "-" for the standard input.
 type input struct {
 	path    string
-	monitor telemetry.Monitor // how it is read if it is a monitor.csv
-	run     string            // what it is merged with if it is; "" for nothing
+	monitor telemetry.Monitor // format if it is a monitor.csv
+	run     string            // inputs with the same run are merged if they are monitor.csv files; "" for none
 }
 
-// inputsOf lists the files to be read: a directory that is no local log stands for the files of monitor.csv in it. policy is that of their
-// rows, "" for the one that their header or their path says.
+// inputsOf lists the files to read. A directory that is not a local log stands for the monitor.csv files in it. policy
+// is the policy of their rows; if it is "", the header or the path determines the policy.
 func inputsOf(paths []string, policy string) ([]input, error) {
 	var inputs []input
 	for _, name := range paths {
@@ -45,8 +45,8 @@ func inputsOf(paths []string, policy string) ([]input, error) {
 	return inputs, nil
 }
 
-// monitorsIn lists the files of monitor.csv in a directory, and in those in it. Their policy is the path of their folder
-// in the directory, and the name of the directory itself for those right in it.
+// monitorsIn lists the monitor.csv files in a directory and its subdirectories. Their policy is the relative path of
+// their folder, or the name of the directory for files directly in it.
 func monitorsIn(directory, policy string) (inputs []input, err error) {
 	err = fs.WalkDir(os.DirFS(directory), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !isMonitor(name) {
@@ -65,7 +65,7 @@ func monitorsIn(directory, policy string) (inputs []input, err error) {
 	return inputs, err
 }
 
-// isMonitor reports whether a file has one of the names that Stable-Baselines3 gives, perhaps compressed.
+// isMonitor reports whether a file has a name that Stable-Baselines3 uses, possibly with a suffix for compression.
 func isMonitor(name string) bool {
 	name = uncompressed(path.Base(name))
 	return name == "monitor.csv" || strings.HasSuffix(name, ".monitor.csv")
@@ -75,7 +75,7 @@ func uncompressed(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
 }
 
-// agentOf returns which of the parallel environments of a run writes a file, such as 3 for 3.monitor.csv; "" for none.
+// agentOf returns the name of the parallel environment that writes a file, such as 3 for 3.monitor.csv, or "".
 func agentOf(name string) string {
 	agent, is := strings.CutSuffix(uncompressed(filepath.Base(name)), ".monitor.csv")
 	if !is {
@@ -84,7 +84,7 @@ func agentOf(name string) string {
 	return agent
 }
 
-// folderOf returns the name of the folder that a file is in, "" where it is in none.
+// folderOf returns the name of the folder that contains a file, or "" if there is none.
 func folderOf(name string) string {
 	whole, err := filepath.Abs(name)
 	folder := filepath.Base(filepath.Dir(whole))
@@ -94,21 +94,21 @@ func folderOf(name string) string {
 	return folder
 }
 
-// monitor is a monitor.csv that is being read, with its next row.
+// monitor is an open monitor.csv with its next row.
 type monitor struct {
 	*source
 	decoder ingest.Decoder
-	row     []ingest.Event // one event
-	due     int64          // time of the row in Unix nanoseconds, or of one before it if that is later
+	row     []ingest.Event // at most one event
+	due     int64          // latest time of the rows so far, in Unix nanoseconds
 }
 
-// monitors are the files of monitor.csv of one run.
+// monitors are the monitor.csv files of one run.
 type monitors []*monitor
 
-// merge reads files of monitor.csv, the rows of all in the order of their times. A row without a time follows the one
-// before it in its file.
+// merge reads monitor.csv files, and merges their rows by time. A row without a time follows the previous row of its
+// file.
 func (f *fileReader) merge(ctx context.Context, run monitors) error {
-	var left monitors // those with a row
+	var left monitors // files that have a row
 	for _, m := range run {
 		if err := f.nextRow(ctx, m); err != nil {
 			return err
@@ -144,7 +144,7 @@ func (f *fileReader) accept(row *ingest.Event) {
 	}
 }
 
-// nextRow reads the next row that is not refused. At the end of the file there is none.
+// nextRow reads the next row that is not refused. At the end of the file, m.row is empty.
 func (f *fileReader) nextRow(ctx context.Context, m *monitor) error {
 	m.row = m.row[:0]
 	for !m.done && len(m.row) == 0 {

@@ -14,24 +14,24 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// partitions are those of a place.
+// partitions provides the partitions of a Place.
 type partitions interface {
-	// count returns how many there are.
+	// count returns the number of partitions.
 	count(ctx context.Context) (int, error)
-	// ends returns the offset of the first message of a partition and the offset after the last one or, if until is not
-	// zero, after the last one before.
+	// ends returns the offset of the first message of a partition, and the offset after the last one. If until is not
+	// zero, messages from then on do not count.
 	ends(ctx context.Context, partition int, until time.Time) (first, end int64, err error)
-	// expect says what will be read, for the progress.
+	// expect announces the sections that will be read, for the progress.
 	expect(sections []fetch.Section)
-	// read passes the messages of a section on. Those that are missing are skipped.
+	// read passes on the messages of a section. It skips missing messages.
 	read(ctx context.Context, s *fetch.Section) error
 	close()
 }
 
-// message takes a message of a partition.
+// message processes a message of a partition.
 type message func(ctx context.Context, partition int, f *fetch.Found) error
 
-// partitions returns the partitions of the place, whose messages are passed to take.
+// partitions returns the partitions of the place. Their messages are passed to take.
 func (c TopicConfig) partitions(take message) (partitions, error) {
 	if c.Log != "" {
 		view, err := locallog.OpenView(c.Log)
@@ -74,7 +74,7 @@ func (b *brokerPartitions) ends(ctx context.Context, partition int, until time.T
 	return s.Next, s.End, nil
 }
 
-// measureUntil finds the ends of what a partition held before a time.
+// measureUntil sets the first offset of a partition, and the end of the messages before a time.
 func (b *brokerPartitions) measureUntil(ctx context.Context, conn *fetch.Leader, s *fetch.Section, until time.Time) error {
 	if err := b.Measure(ctx, conn, s); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (b *brokerPartitions) expect(sections []fetch.Section) {
 func (b *brokerPartitions) read(ctx context.Context, s *fetch.Section) error { return b.Read(ctx, s) }
 func (b *brokerPartitions) close()                                           { b.Network.Cut() }
 
-// localPartition is a local log, as the partition 0.
+// localPartition provides a local log as partition 0.
 type localPartition struct {
 	view            *locallog.View
 	cfg             TopicConfig
@@ -126,7 +126,7 @@ func (l *localPartition) expect(sections []fetch.Section) {
 
 func (l *localPartition) read(ctx context.Context, s *fetch.Section) error {
 	r := l.view.NewReader(s.Next)
-	defer r.Close() // it is only read
+	defer r.Close() // it was only read
 	for s.Next < s.End && ctx.Err() == nil {
 		records, err := r.Next()
 		switch {
@@ -149,7 +149,7 @@ func (l *localPartition) read(ctx context.Context, s *fetch.Section) error {
 	return ctx.Err()
 }
 
-// record takes a record that belongs to a section.
+// record processes a record that belongs to a section.
 func (l *localPartition) record(ctx context.Context, s *fetch.Section, r *locallog.Record) error {
 	if r.Offset >= s.End {
 		s.Next = s.End

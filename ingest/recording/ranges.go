@@ -11,12 +11,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/fetch"
 )
 
-// ErrRangeGone means that a topic does not hold all of a range of offsets: retention has removed its beginning, or its
-// end has not been written.
+// ErrRangeGone means that a topic no longer or not yet contains a complete range of offsets: retention has removed its
+// beginning, or its end has not been written.
 var ErrRangeGone = errors.New("the topic does not contain these offsets")
 
-// CheckRanges returns an error that names all ranges of offsets that a topic does not hold completely, each as
-// ErrRangeGone.
+// CheckRanges checks that a topic contains all ranges of offsets completely. Its error names all ranges that are
+// incomplete, each with ErrRangeGone.
 func CheckRanges(ctx context.Context, of Place, ranges []ingest.Range) error {
 	r, err := newTopicReader(TopicConfig{Place: of}, nil)
 	if err != nil {
@@ -37,9 +37,10 @@ func CheckRanges(ctx context.Context, of Place, ranges []ingest.Range) error {
 	return errors.Join(gone...)
 }
 
-// ReadRanges reads ranges of offsets of a topic in order, and passes the events to p in batches; a batch is of one
-// range. It neither joins a consumer group nor commits. A range that is incomplete before or after the read is
-// ErrRangeGone; offsets removed by compaction are skipped. ReadRanges ignores cfg.Newest and does not call p.Idle.
+// ReadRanges reads ranges of offsets of a topic in order, and passes the events to p in batches. Each batch is from one
+// range. ReadRanges neither joins a consumer group nor commits. If a range is incomplete before or after the read, the
+// error is ErrRangeGone. Offsets that compaction has removed are skipped. ReadRanges ignores cfg.Newest and does not
+// call p.Idle.
 func ReadRanges(ctx context.Context, cfg TopicConfig, ranges []ingest.Range, p ingest.Processor) (Counts, error) {
 	r, err := newTopicReader(cfg, p)
 	if err != nil {
@@ -59,7 +60,7 @@ func ReadRanges(ctx context.Context, cfg TopicConfig, ranges []ingest.Range, p i
 	return r.counts, nil
 }
 
-// readRange reads one range. It checks the retention again afterwards, which may have overtaken the reader.
+// readRange reads one range. It checks the range again afterwards, because retention may have overtaken the reader.
 func (r *topicReader) readRange(ctx context.Context, of ingest.Range, s *fetch.Section) error {
 	count, err := r.from.count(ctx)
 	if err != nil {
@@ -77,7 +78,7 @@ func (r *topicReader) readRange(ctx context.Context, of ingest.Range, s *fetch.S
 	return r.holds(ctx, of)
 }
 
-// holds returns ErrRangeGone if a partition does not hold a range.
+// holds returns ErrRangeGone if a partition does not contain a complete range.
 func (r *topicReader) holds(ctx context.Context, of ingest.Range) error {
 	first, end, err := r.from.ends(ctx, int(of.Partition.Number()), time.Time{})
 	switch {
@@ -89,8 +90,8 @@ func (r *topicReader) holds(ctx context.Context, of ingest.Range) error {
 	return nil
 }
 
-// ExtendRanges returns ranges that extend to the newest message of their partitions, or to the last one before until if
-// that is not zero, by the times of the messages. No range becomes shorter.
+// ExtendRanges returns the ranges extended to the newest message of their partitions or, if until is not zero, to the
+// last message before until by message timestamps. Ranges are never shortened.
 func ExtendRanges(ctx context.Context, of Place, ranges []ingest.Range, until time.Time) ([]ingest.Range, error) {
 	r, err := newTopicReader(TopicConfig{Place: of}, nil)
 	if err != nil {

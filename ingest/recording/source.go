@@ -13,19 +13,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/avro"
 )
 
-// expansion is how much longer than a record may be the JSON of one of an Avro file is, before it counts as damage.
+// expansion is the maximum size of a record of an Avro file as JSON, in multiples of the maximum record size. Larger
+// records count as damage.
 const expansion = 16
 
-// source is an open file or the standard input, with the line that is to be read next.
+// source is an open file or the standard input, with its current line.
 type source struct {
 	name   string
 	lines  lineReader
-	table  *table // of a CSV file, whose rows are lines; nil for others
+	table  *table // for a CSV file, whose rows are converted to lines; otherwise nil
 	closes []io.Closer
 
-	line []byte // its beginning where it is too long; valid until the next one
-	size int64  // of the whole line
-	done bool   // there is no further line
+	line []byte // current line, or the beginning of one that is too long; valid until the next one
+	size int64  // size of the complete line
+	done bool   // there are no more lines
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -61,7 +62,7 @@ func (f *fileReader) begin(ctx context.Context, s *source, raw io.Reader) error 
 	}
 	s.closes = append(s.closes, plain)
 	text := bufio.NewReaderSize(plain, fileBuffer)
-	if mark, _ := text.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) { // the first read returns its error again
+	if mark, _ := text.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) { // an error occurs again on the first read
 		_, _ = text.Discard(len(mark))
 	}
 	if magic, _ := text.Peek(len(avro.Magic)); string(magic) == avro.Magic {
@@ -75,8 +76,8 @@ func (f *fileReader) begin(ctx context.Context, s *source, raw io.Reader) error 
 	if err := f.advance(ctx, s); err != nil || s.done || s.size > int64(len(s.line)) {
 		return err
 	}
-	s.line = bytes.Clone(s.line)                             // Peek may move it
-	if next, _ := s.lines.src.Peek(1); string(next) == "{" { // JSON behind a line that is none
+	s.line = bytes.Clone(s.line)                             // Peek may overwrite it
+	if next, _ := s.lines.src.Peek(1); string(next) == "{" { // JSON after a line that is not JSON
 		return nil
 	}
 	if s.table = tableOf(s.line); s.table == nil {
@@ -86,7 +87,7 @@ func (f *fileReader) begin(ctx context.Context, s *source, raw io.Reader) error 
 	return f.advance(ctx, s)
 }
 
-// advance reads the next line that is not blank. Those of a CSV file are its rows.
+// advance reads the next line that is not blank. For a CSV file, it is the next row as JSON.
 func (f *fileReader) advance(ctx context.Context, s *source) error {
 	for {
 		if s.table != nil {
@@ -112,7 +113,7 @@ func (f *fileReader) advance(ctx context.Context, s *source) error {
 	}
 }
 
-// tabulate makes the line that was read, and those that belong to it, the JSON of a row. It returns false if it has
+// tabulate converts the current line, and those that belong to the same row, to JSON. It returns false if it has
 // refused the row.
 func (f *fileReader) tabulate(ctx context.Context, s *source) (isRow bool, err error) {
 	row, size := s.line, s.size
@@ -124,7 +125,7 @@ func (f *fileReader) tabulate(ctx context.Context, s *source) (isRow bool, err e
 				f.refuseRest(ctx, s.table.row, size)
 				if errors.Is(err, io.EOF) {
 					s.line, s.done = nil, true
-					return true, nil // the end of the file, within quotes
+					return true, nil // the file ends within quotes
 				}
 				return false, f.brokenOff(ctx, s.name, err)
 			}
@@ -148,27 +149,27 @@ func (f *fileReader) tabulate(ctx context.Context, s *source) (isRow bool, err e
 	return true, nil
 }
 
-// Close closes the file, and what decompresses it.
+// Close closes the file and its decompressor.
 func (s *source) Close() {
 	for _, c := range s.closes {
-		_ = c.Close() // all has been read, or reading has failed
+		_ = c.Close() // everything was read, or reading has failed
 	}
 	s.closes = nil
 }
 
-// brokenOff processes what was read before the error.
+// brokenOff processes the records that were read before the error.
 func (f *fileReader) brokenOff(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("reading %s: %w", name, ctx.Err())
 	}
 	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // of a header that ends early; io.EOF would mean success
+		err = io.ErrUnexpectedEOF // a header that ends early; io.EOF would mean success
 	}
 	err = fmt.Errorf("reading %s: interrupted after %d records of the input: %w", name, f.counts.Read, err)
 	return errors.Join(err, f.Flush(ctx))
 }
 
-// refuseRest refuses the beginning of a line whose end could not be read: it may look like a complete record.
+// refuseRest refuses the beginning of a line whose end could not be read. It may look like a complete record.
 func (f *fileReader) refuseRest(ctx context.Context, line []byte, size int64) {
 	if size == 0 || ctx.Err() != nil {
 		return

@@ -12,39 +12,40 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/fetch"
 )
 
-// Place is where telemetry is: in a topic of a cluster, or in a local log.
+// Place is the location of telemetry: a topic of a cluster, or a local log.
 type Place struct {
 	Kafka ingest.KafkaConfig // the cluster and the topic; the group is not joined
-	Log   string             // the directory of a local log, which replaces the cluster; the topic is only its name
+	Log   string             // directory of a local log to read instead of the cluster; the topic is then only a name
 }
 
-// In returns the place of another topic of the same cluster.
+// In returns the place of another topic in the same cluster.
 func (p Place) In(topic string) Place {
 	p.Kafka.Topic = topic
 	return p
 }
 
-// TopicConfig configures how a topic is read as a recording.
+// TopicConfig configures ReadTopic and ReadRanges.
 type TopicConfig struct {
 	Place
 	Format ingest.Format // of the events
-	Index  int           // of the topic, in the positions of its events
-	Newest int64         // how many of the newest messages to read, over all partitions; 0 for all
+	Index  int           // index of the topic in the positions of its events
+	Newest int64         // number of newest messages to read from all partitions together; 0 for all
 	// AsRecorded makes the decoder set the AsRecorded of events.
 	AsRecorded bool
-	// Refuse, if not nil, is called for every refused record, with its bytes, which are valid until it returns.
+	// Refuse, if not nil, is called for every refused record, with its bytes. They are valid until Refuse returns.
 	Refuse func(e *ingest.RecordError, raw []byte)
-	// Progress, if not nil, is called after every answer of a broker with the number of messages read or skipped, and
+	// Progress, if not nil, is called after every response of a broker with the number of messages read or skipped, and
 	// their total.
 	Progress func(messages, total int64)
 }
 
-// ReadTopic reads what a topic holds at the start of the call, one partition after the other, each in offset order, and
-// passes the events to p in batches. It neither joins a consumer group nor commits, and never creates the topic. If
-// fewer messages are wanted than exist, each partition contributes an equal number, or all it has if that is less.
+// ReadTopic reads the messages that a topic contains at the start of the call, one partition after the other, each in
+// offset order, and passes the events to p in batches. It neither joins a consumer group nor commits, and never creates
+// the topic. If cfg.Newest is less than the number of messages, each partition contributes an equal number of messages,
+// or all its messages if it has fewer.
 //
-// A partition that cannot be read is an error, after everything before it has been processed. Messages that are not
-// telemetry, such as tombstones, are not records. ReadTopic does not call p.Idle.
+// If a partition cannot be read, ReadTopic returns an error after it has processed everything before it. Messages that
+// are not telemetry, such as tombstones, are not records. ReadTopic does not call p.Idle.
 func ReadTopic(ctx context.Context, cfg TopicConfig, p ingest.Processor) (Counts, error) {
 	r, err := newTopicReader(cfg, p)
 	if err != nil {
@@ -63,12 +64,12 @@ func ReadTopic(ctx context.Context, cfg TopicConfig, p ingest.Processor) (Counts
 	return r.counts, nil
 }
 
-// topicReader is the state of one ReadTopic or ReadRanges.
+// topicReader is the state of a call of ReadTopic or ReadRanges.
 type topicReader struct {
 	from      partitions
 	cfg       TopicConfig
 	processor ingest.Processor
-	decoder   ingest.Decoder // nil when only the ends of partitions are wanted
+	decoder   ingest.Decoder // nil if only the ends of partitions are needed
 	decoding  ingest.Message
 	refused   func(*ingest.RecordError, []byte)
 	batch     []ingest.Event
@@ -88,7 +89,7 @@ func newTopicReader(cfg TopicConfig, p ingest.Processor) (*topicReader, error) {
 	return r, err
 }
 
-// sections decides what is read of each partition.
+// sections determines the offsets to read from each partition.
 func (r *topicReader) sections(ctx context.Context) ([]fetch.Section, error) {
 	count, err := r.from.count(ctx)
 	if err != nil {
@@ -110,7 +111,7 @@ func (r *topicReader) sections(ctx context.Context) ([]fetch.Section, error) {
 	return sections, nil
 }
 
-// share divides n messages over partitions of the given sizes as evenly as these allow; 0 means all of them.
+// share divides n messages over partitions of the given sizes as evenly as possible. 0 means all messages.
 func share(n int64, sizes []int64) []int64 {
 	out := slices.Clone(sizes)
 	if n == 0 {
@@ -128,7 +129,7 @@ func share(n int64, sizes []int64) []int64 {
 	return out
 }
 
-// section reads one section and passes on all its events.
+// section reads one section, and passes on all its events.
 func (r *topicReader) section(ctx context.Context, s *fetch.Section) error {
 	return errors.Join(r.from.read(ctx, s), r.Flush(ctx))
 }
@@ -156,7 +157,7 @@ func (r *topicReader) decode(ctx context.Context, partition int, f *fetch.Found)
 	return r.Flush(ctx)
 }
 
-// prepareAttempts is how often a reader asks for what a message needs, such as its schema, before it gives up.
+// prepareAttempts is the number of attempts to get external data that a message needs, such as its schema.
 const prepareAttempts = 5
 
 // prepare makes sure that the message can be decoded.

@@ -22,7 +22,7 @@ type Config struct {
 	CAFile       string `yaml:"ca_file"`       // PEM file with CA certificates; default: the system's CAs
 }
 
-// Check reports every value that is out of range.
+// Check reports every invalid value.
 func (c Config) Check(report func(path, msg string)) {
 	if c.URL == "" {
 		if c != (Config{}) {
@@ -42,7 +42,7 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 }
 
-// maxAnswer is the longest answer of a registry in bytes.
+// maxAnswer is the maximum size of a response in bytes.
 const maxAnswer = 16 << 20
 
 // client returns a client of the registry.
@@ -66,13 +66,14 @@ func (c Config) client() (*sr.Client, error) {
 	}
 	client := &http.Client{
 		Timeout: patience, Transport: bounded{transport},
-		// A redirect could lead the password to clear text, and the service to an address that only it can reach.
+		// A redirect could send the password unencrypted, or lead the service to an address that only the service can reach.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return sr.NewClient(sr.URLs(strings.TrimRight(c.URL, "/")), sr.UserAgent("rewardwatch"), sr.HTTPClient(client), sr.PreReq(c.signIn))
 }
 
-// signIn adds the password to a request. The file is read each time, as passwords are replaced while the service runs.
+// signIn adds the password to a request. It reads the file each time, because the password may change while the service
+// runs.
 func (c Config) signIn(req *http.Request) error {
 	if c.Username == "" {
 		return nil
@@ -85,7 +86,7 @@ func (c Config) signIn(req *http.Request) error {
 	return nil
 }
 
-// bounded limits the length of answers.
+// bounded limits the size of responses.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -97,7 +98,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// limited is a body of which only the beginning is read.
+// limited is a response body that is read only up to a limit.
 type limited struct {
 	io.Reader
 	io.Closer

@@ -1,4 +1,4 @@
-// Package registry fetches the schemas of records from a schema registry, by the ids in Confluent's wire format.
+// Package registry fetches the schemas of records from a schema registry by the IDs in Confluent's wire format.
 package registry
 
 import (
@@ -13,15 +13,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Schema is a schema as the registry has it.
+// Schema is a schema from the registry.
 type Schema struct {
 	Text string
 	Type string // AVRO, PROTOBUF or JSON
-	// References are the schemas that it refers to, and those that these refer to: each comes after those that it needs.
+	// References contains the schemas that it refers to, directly or indirectly. Each comes after the schemas that it
+	// refers to itself.
 	References []Reference
 }
 
-// size returns how long a schema is with those that it refers to, in bytes.
+// size returns the total size in bytes of a schema and its references.
 func (s Schema) size() int {
 	n := len(s.Text)
 	for _, r := range s.References {
@@ -30,11 +31,11 @@ func (s Schema) size() int {
 	return n
 }
 
-// Reference is a schema that another one refers to.
+// Reference is a schema to which another one refers.
 type Reference struct{ Name, Text string }
 
-// Registry has the schemas of a registry, parsed, that have been fetched. Its methods may be called from several
-// goroutines. A schema never changes, so none is fetched twice.
+// Registry caches the parsed schemas of a schema registry. Its methods are safe for concurrent use. Schemas never
+// change, so each is fetched only once.
 type Registry[T any] struct {
 	client *sr.Client
 	parse  func(Schema) (T, error)
@@ -42,38 +43,39 @@ type Registry[T any] struct {
 
 	mu      sync.Mutex
 	schemas map[int]T
-	texts   int // bytes of the texts of schemas
+	texts   int // total size of schemas as text, in bytes
 	unknown map[int]unknown
-	misses  *rate.Limiter // of unknown ids
+	misses  *rate.Limiter // limits requests for unknown IDs
 }
 
-// unknown is an id that the registry does not know, or whose schema cannot be parsed.
+// unknown is an ID that the registry does not know, or whose schema cannot be used.
 type unknown struct {
 	err   error
-	until time.Time // when to ask again
+	until time.Time // time of the next attempt
 }
 
 const (
-	// askAgain is how long an unknown id stays unknown: its schema may be registered late.
+	// askAgain is the time after which an unknown ID is requested again, because its schema may be registered late.
 	askAgain = time.Minute
-	// maxUnknown is how many unknown ids are remembered. A record may hold any id.
+	// maxUnknown is the maximum number of unknown IDs that are remembered. Records may contain arbitrary IDs.
 	maxUnknown = 1000
-	// Of the ids that turn out to be unknown, maxMisses are asked for at once, and then missesPerSecond. Otherwise a writer
-	// with made-up ids could hold up a partition for as long as the registry takes to answer each.
+	// Requests for IDs that turn out to be unknown are limited to missesPerSecond, with bursts of maxMisses. Otherwise, a
+	// writer with made-up IDs could delay a partition by one response of the registry per ID.
 	maxMisses       = 100
 	missesPerSecond = 10
-	// maxReferences is how many schemas one may refer to.
+	// maxReferences is the maximum number of schemas to which a schema may refer.
 	maxReferences = 100
-	// maxText is the longest schema with those that it refers to, in bytes, as parsing one takes many times its length.
-	// A registry that keeps its schemas in Kafka has none that is longer.
+	// maxText is the maximum size of a schema and its references in bytes. Parsing a schema takes many times its size.
+	// Registries that store their schemas in Kafka have no larger schemas.
 	maxText = 1 << 20
-	// maxTexts is how long all schemas together may be: who writes a topic can often register any number of them.
+	// maxTexts is the maximum total size of all schemas in bytes. Clients that write to a topic can often register any
+	// number of schemas.
 	maxTexts = 16 << 20
-	// patience is the longest answer to one request.
+	// patience is the timeout of a request.
 	patience = 10 * time.Second
 )
 
-// Open returns the schemas of a registry that Check has accepted. It fetches nothing yet.
+// Open returns the schemas of a registry whose configuration Check has accepted. It does not connect.
 func Open[T any](c Config, parse func(Schema) (T, error)) (*Registry[T], error) {
 	client, err := c.client()
 	if err != nil {
@@ -82,8 +84,9 @@ func Open[T any](c Config, parse func(Schema) (T, error)) (*Registry[T], error) 
 	return &Registry[T]{client: client, parse: parse, now: time.Now, schemas: map[int]T{}, unknown: map[int]unknown{}, misses: rate.NewLimiter(missesPerSecond, maxMisses)}, nil
 }
 
-// Fetch fetches the schema of an id unless it is known, or too many others were unknown just now. After nil, Get has an
-// answer. An error means that the registry did not answer, or did not let this service in: ask again later.
+// Fetch fetches the schema with the given ID, unless it is known, or too many others were unknown recently. After it
+// has returned nil, Get returns the result. An error means that the registry did not respond or denied access. Call
+// Fetch again later.
 func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 	if r.has(id) || r.misses.TokensAt(r.now()) < 1 {
 		return nil
@@ -107,7 +110,7 @@ func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		if _, known := r.schemas[id]; !known { // another partition may have fetched it
+		if _, known := r.schemas[id]; !known { // another partition may have fetched it in the meantime
 			r.schemas[id], r.texts = parsed, r.texts+s.size()
 		}
 		return nil
@@ -120,14 +123,14 @@ func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 	return nil
 }
 
-// fits reports whether there is room for one more schema.
+// fits reports whether there is room for another schema.
 func (r *Registry[T]) fits(s Schema) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.texts+s.size() <= maxTexts
 }
 
-// has reports whether Get has an answer that is not too old.
+// has reports whether Get has a result that is not outdated.
 func (r *Registry[T]) has(id int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +141,7 @@ func (r *Registry[T]) has(id int) bool {
 	return ok && r.now().Before(u.until)
 }
 
-// Get returns the schema of an id that was fetched. Its error says why there is none.
+// Get returns the schema with the given ID, which must have been fetched. The error says why there is none.
 func (r *Registry[T]) Get(id int) (T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +155,8 @@ func (r *Registry[T]) Get(id int) (T, error) {
 	return s, fmt.Errorf("schema %d was not looked up: too many other schemas were missing from the schema registry", id)
 }
 
-// isUnknown reports whether the registry has answered that there is no such schema. It then gives a separate code; a
-// bare 404 comes from something that is no registry.
+// isUnknown reports whether the registry responded that the schema does not exist, or whether the schema exceeds the
+// limits. A registry uses special error codes for this; a plain 404 status comes from a server that is not a registry.
 func isUnknown(err error) bool {
 	var answer *sr.ResponseError
 	if errors.As(err, &answer) {
@@ -163,13 +166,13 @@ func isUnknown(err error) bool {
 	return errors.Is(err, errManyReferences) || errors.Is(err, errLong)
 }
 
-// Why a schema that the registry has is not used.
+// Reasons for not using a schema of the registry.
 var (
 	errManyReferences = fmt.Errorf("it references more than %d other schemas", maxReferences)
 	errLong           = fmt.Errorf("with the schemas that it references, it exceeds %d bytes", maxText)
 )
 
-// schema fetches a schema with those that it refers to.
+// schema fetches a schema with its references.
 func (r *Registry[T]) schema(ctx context.Context, id int) (Schema, error) {
 	got, err := r.client.SchemaByID(ctx, id)
 	if err != nil {
@@ -184,7 +187,7 @@ func (r *Registry[T]) schema(ctx context.Context, id int) (Schema, error) {
 	return s, err
 }
 
-// references appends schemas that are not seen yet, each after those that it refers to.
+// references appends the schemas that have not been seen yet, each after the schemas that it refers to.
 func (r *Registry[T]) references(ctx context.Context, of []sr.SchemaReference, seen map[string]bool, to *[]Reference) error {
 	for _, ref := range of {
 		if seen[ref.Name] {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// ErrNotFramed means that a message does not begin as Confluent's wire format does.
+// ErrNotFramed means that a message is not in Confluent's wire format.
 var ErrNotFramed = errors.New("a message must start with a zero byte and a 4-byte schema ID")
 
-// prefix is the length of what Confluent's wire format puts before a message.
+// prefix is the length of the prefix that Confluent's wire format adds to a message.
 const prefix = 5
 
-// Split returns the id of the schema of a message in Confluent's wire format, and what follows.
+// Split returns the schema ID of a message in Confluent's wire format, and the bytes after it.
 func Split(value []byte) (id int, rest []byte, err error) {
 	switch {
 	case len(value) < prefix:

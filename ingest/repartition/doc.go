@@ -1,8 +1,9 @@
-// Package repartition forwards telemetry to a topic of the service, each event to the partition of its join key. So a
-// decision and its feedback meet in one partition, however the topics that they come from are keyed and partitioned.
+// Package repartition forwards telemetry to a topic of the service, each event to the partition of its join key. A
+// decision and its feedback are then in the same partition, regardless of the keys and partitions of their original
+// topics.
 //
-// With ingest.kafka.repartition_topic, a second consumer reads the topics of the telemetry and writes one topic, which
-// the first consumer reads:
+// With ingest.kafka.repartition_topic, a second consumer reads the telemetry topics and writes to one topic, which the
+// first consumer reads:
 //
 //   - One member of the group has all partitions, and its readers take turns over all of them (Options.Merged;
 //     ingest/consumer/topic.go and turn.go).
@@ -13,10 +14,11 @@
 //   - The reader of the topic skips what it has seen, and is at its end only as far as a mark shows (follower.go; Seen
 //     and heldNoMore in engine/feed.go).
 //
-// A queue writes in order, and a checkpoint is of what is written. So an event that is not after the newest one of its
-// source is a repetition, and is skipped.
+// A queue writes in order, and a checkpoint only covers events that have been written. So an event that is not after
+// the newest one of its source is a repetition, and is skipped.
 //
-// Events may only be written again to as many partitions of the same topic, by the same keys, unless the last checkpoint
-// is whole: it records that nothing was written after it (ingest.Handler.Ending comes before it). A state restored from
-// one is saved before anything is read (ingest.Renewing).
+// The topic, its number of partitions and the keys may only change if the last checkpoint is whole, which means that
+// nothing was written after it (it was saved after ingest.Handler.Ending). Otherwise, events that are written again
+// would be in other partitions. A state that was restored from a whole checkpoint is saved again before anything is
+// read (ingest.Renewing).
 package repartition

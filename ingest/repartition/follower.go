@@ -9,17 +9,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Follower reads the headers of one partition of the topic. Its zero value has read nothing. It is not safe for
+// Follower reads the headers of one partition of the topic. The zero value is ready to use. It is not safe for
 // concurrent use.
 //
-// A Writer that was interrupted writes again what it had not saved: the events of a source again in their order. So an
-// event that is not after the newest one of its source has been read before.
+// After an interruption, a Writer writes everything again that it had not saved: the events of each source, in the same
+// order. Therefore, an event that is not after the newest one of its source has been read before.
 type Follower struct {
-	newest map[string]place // of each source
-	mark   int64            // the latest, in Unix nanoseconds
+	newest map[string]place // newest event of each source
+	mark   int64            // latest mark, in Unix nanoseconds
 }
 
-// Seen reports whether an event of the message has been read before.
+// Seen reports whether the event in a message has been read before.
 func (f *Follower) Seen(m *ingest.Message) bool {
 	if value, is := header(m, MarkHeader); is {
 		if at, err := strconv.ParseInt(string(value), 10, 64); err == nil {
@@ -30,7 +30,7 @@ func (f *Follower) Seen(m *ingest.Message) bool {
 	value, _ := header(m, SourceHeader)
 	source, at, ok := parseSource(value)
 	if !ok {
-		return false // it has another writer
+		return false // from another writer
 	}
 	newest, known := f.newest[string(source)]
 	if known && !at.after(newest) {
@@ -43,8 +43,8 @@ func (f *Follower) Seen(m *ingest.Message) bool {
 	return false
 }
 
-// ReadTo returns the time up to which the topics of the telemetry have been sent on, as far as the messages seen tell,
-// and the zero time before the first mark.
+// ReadTo returns the time up to which the telemetry topics have been forwarded, according to the messages seen so far.
+// It is the zero time before the first mark.
 func (f *Follower) ReadTo() time.Time {
 	if f.mark == 0 {
 		return time.Time{}
@@ -52,7 +52,8 @@ func (f *Follower) ReadTo() time.Time {
 	return time.Unix(0, f.mark)
 }
 
-// Newest is the saved form of the newest event of a source. Field numbers are never reused; package saved has the rules.
+// Newest is the wire form of the newest event of a source. Field numbers are never reused; see package saved for the
+// rules.
 type Newest struct {
 	Source  string `cbor:"1,keyasint"`
 	Reading int64  `cbor:"2,keyasint"`
@@ -60,7 +61,7 @@ type Newest struct {
 	Number  int32  `cbor:"4,keyasint,omitzero"`
 }
 
-// Saved returns what Restore needs. The mark is left out: others follow.
+// Saved returns the state for Restore. It does not include the mark, because others will follow.
 func (f *Follower) Saved() []Newest {
 	var all []Newest
 	for source, p := range f.newest {
@@ -70,7 +71,7 @@ func (f *Follower) Saved() []Newest {
 	return all
 }
 
-// Restore replaces what has been read.
+// Restore replaces the state.
 func (f *Follower) Restore(saved []Newest) {
 	*f = Follower{newest: make(map[string]place, len(saved))}
 	for _, n := range saved {

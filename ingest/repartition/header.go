@@ -9,17 +9,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// The headers of records that a Writer writes.
+// The headers of the records that a Writer writes.
 const (
-	// SourceHeader says where an event comes from: topic/partition/reading/offset/number. The reading is when the writer
-	// began to read the partition without a checkpoint, in Unix nanoseconds; the number counts the events of the message.
+	// SourceHeader identifies the origin of an event: topic/partition/reading/offset/number. The reading is the time when
+	// the writer began to read the partition without a checkpoint, in Unix nanoseconds. The number is the index of the
+	// event in its message.
 	SourceHeader = "rewardwatch-source"
-	// MarkHeader is that of records without an event. Its value is a time in Unix nanoseconds: whatever the topics of the
-	// telemetry held at that time is in the partition before the mark.
+	// MarkHeader identifies records without an event, called marks. Its value is a time in Unix nanoseconds. Everything
+	// that the telemetry topics contained at that time is in the partition before the mark.
 	MarkHeader = "rewardwatch-mark"
 )
 
-// place is the place of an event in the partition that it comes from.
+// place is the position of an event in the partition that it comes from.
 type place struct {
 	reading, offset int64
 	number          int32
@@ -36,7 +37,7 @@ func (p place) after(q place) bool {
 	return p.number > q.number
 }
 
-// sourceOf returns the name of a partition of a topic in a SourceHeader.
+// sourceOf returns the name of a partition of a topic as in a SourceHeader.
 func sourceOf(topic string, partition int32) string {
 	return topic + "/" + strconv.Itoa(int(partition))
 }
@@ -49,7 +50,7 @@ func sourceHeader(source string, p place) ingest.Header {
 	return ingest.Header{Key: SourceHeader, Value: strconv.AppendInt(b, int64(p.number), 10)}
 }
 
-// parseSource is the inverse of sourceHeader. The source shares the memory of the value.
+// parseSource is the inverse of sourceHeader. The source shares the memory of value.
 func parseSource(value []byte) (source []byte, p place, ok bool) {
 	var numbers [3]int64
 	for i := len(numbers) - 1; i >= 0; i-- {
@@ -70,7 +71,7 @@ func markHeader(at time.Time) ingest.Header {
 	return ingest.Header{Key: MarkHeader, Value: strconv.AppendInt(nil, at.UnixNano(), 10)}
 }
 
-// header returns the value of a header of a message.
+// header returns the value of a message header.
 func header(m *ingest.Message, key string) (value []byte, has bool) {
 	for i := range m.Headers {
 		if m.Headers[i].Key == key {
@@ -80,7 +81,7 @@ func header(m *ingest.Message, key string) (value []byte, has bool) {
 	return nil, false
 }
 
-// Format is the format of the topic: telemetry version 1, and marks, which are not records.
+// Format is the format of the topic. It is telemetry version 1, with marks, which are not records.
 type Format struct{ telemetry.V1 }
 
 // NewDecoder implements ingest.Format.

@@ -15,20 +15,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// source is the state of the partitions of one number of the telemetry, of all topics.
+// source is the state of the partitions with one number in all telemetry topics.
 type source struct {
 	writer   *Writer
 	number   int32
 	over     <-chan struct{} // closed when the generation ends
-	names    []string        // in headers, by index of the topic
+	names    []string        // names in headers, by index of the topic
 	put      []int64         // number of the last record in each queue
-	reading  int64           // when reading began without a checkpoint
+	reading  int64           // when reading without a checkpoint began
 	received receive.Recent
-	failed   error     // why a write failed: nothing may be written after it
-	renewed  bool      // what was restored must be replaced before anything is sent on
-	whole    bool      // the last snapshot says that nothing follows it
-	cleared  bool      // nothing is left of the time before the partition was sent on
-	ended    time.Time // when the partitions were last read to their ends; guarded by the Writer
+	failed   error     // why a write failed; nothing may be written after that
+	renewed  bool      // whether the restored snapshot must be replaced before anything is forwarded
+	whole    bool      // whether the last snapshot says that nothing follows it
+	cleared  bool      // whether the state from before the partition was repartitioned has been removed
+	ended    time.Time // time up to which the partitions were last read to their ends; guarded by the Writer
 }
 
 // Process implements ingest.Processor.
@@ -49,7 +49,7 @@ func (s *source) Process(_ context.Context, batch []ingest.Event) error {
 	return nil
 }
 
-// send sends an event on. One that is too large for the topic becomes a dead letter.
+// send forwards an event. An event that is too large for the topic becomes a dead letter.
 func (s *source) send(e *ingest.Event, at place) error {
 	w := s.writer
 	value := telemetry.AppendEvent(nil, e)
@@ -65,8 +65,8 @@ func (s *source) send(e *ingest.Event, at place) error {
 	return s.append(k, kafkalog.Record{Value: value, Headers: []ingest.Header{sourceHeader(s.names[e.Pos.Partition.Topic()], at)}})
 }
 
-// partitionOf returns the partition of a key of a policy among so many. It must be the same in every build: an event that
-// is written twice must be so in one partition. The hash is FNV-1a.
+// partitionOf returns the partition for a key of a policy. It must be the same in every build, because an event that is
+// written twice must be in the same partition both times. The hash is FNV-1a.
 func partitionOf(policy, key string, partitions int) int {
 	const basis, prime = 14695981039346656037, 1099511628211
 	h := uint64(basis)
@@ -78,7 +78,7 @@ func partitionOf(policy, key string, partitions int) int {
 	return int((h ^ h>>32) % uint64(partitions))
 }
 
-// refuse keeps an event that cannot be sent on as a dead letter.
+// refuse stores an event that cannot be forwarded as a dead letter.
 func (w *Writer) refuse(topic string, e *ingest.RecordError, raw []byte) {
 	w.refusal.Warn().Err(e).Str("topic", topic).Msg("an event is too large to repartition")
 	if err := w.DeadLetters.Keep(context.Background(), deadletter.New(topic, e, raw, time.Now())); err != nil {
@@ -86,8 +86,8 @@ func (w *Writer) refuse(topic string, e *ingest.RecordError, raw []byte) {
 	}
 }
 
-// append puts a record into a queue. If the generation ends while there is no room, neither this record nor a later one
-// is written, and the partition is not saved: its next reader writes them.
+// append adds a record to a queue. If the generation ends while there is no room, neither this record nor a later one
+// is written, and the partition is not saved. Its next reader then writes them.
 func (s *source) append(k int, r kafkalog.Record) error {
 	if s.failed != nil {
 		return nil
@@ -115,23 +115,23 @@ func (s *source) Idle(_ context.Context, at time.Time) error {
 	return s.writer.reached(s, at)
 }
 
-// feedVersions is the least version of a sourceFormat. Those below are of partitions whose events were judged without
-// being sent on.
+// feedVersions is the first version of sourceFormat. Lower versions belong to partitions whose events were processed
+// without being forwarded.
 const feedVersions = 64
 
 // sourceFormat is the format of a saved source.
 var sourceFormat = saved.Format[sourceState]{Version: feedVersions, Before: ofFeeds()}
 
-// sourceState is the snapshot of a source. Field numbers are never reused; package saved has the rules.
+// sourceState is the wire form of a source. Field numbers are never reused; see package saved for the rules.
 type sourceState struct {
 	Reading  int64          `cbor:"1,keyasint"`
 	Received []uint64       `cbor:"2,keyasint,omitempty"`
-	Way      way            `cbor:"3,keyasint,omitzero"`  // unknown if an earlier build has written it
-	Whole    bool           `cbor:"4,keyasint,omitzero"`  // whether nothing has been sent on that is behind it
-	Senders  []receive.Sent `cbor:"5,keyasint,omitempty"` // whose Received are apart
+	Way      way            `cbor:"3,keyasint,omitzero"`  // zero if an earlier build wrote it
+	Whole    bool           `cbor:"4,keyasint,omitzero"`  // whether nothing has been forwarded after it
+	Senders  []receive.Sent `cbor:"5,keyasint,omitempty"` // senders whose Received are kept separately
 }
 
-// way is what the partition of an event depends on.
+// way contains the settings that determine the partition of an event.
 type way struct {
 	Topic      string `cbor:"1,keyasint"`
 	Partitions int    `cbor:"2,keyasint"`
@@ -150,8 +150,8 @@ func ofFeeds() map[byte]saved.Migration[sourceState] {
 	return all
 }
 
-// Snapshot implements ingest.State. It waits until everything is in the topic. Nothing is sent on after a snapshot at the
-// end of the generation, and it says so.
+// Snapshot implements ingest.State. It waits until everything is in the topic. At the end of a generation, the snapshot
+// also records that nothing is forwarded after it.
 func (s *source) Snapshot(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed
@@ -178,7 +178,7 @@ func (s *source) isOver() bool {
 	}
 }
 
-// Shrunk implements ingest.Shrinking: at the end of the generation, a snapshot also says that nothing follows it.
+// Shrunk implements ingest.Shrinking. At the end of the generation, a snapshot also records that nothing follows it.
 func (s *source) Shrunk() bool { return s.isOver() && !s.whole && s.failed == nil }
 
 // Saved implements ingest.Durable.
@@ -193,14 +193,14 @@ func (s *source) Saved() {
 	s.cleared = true
 }
 
-// Restore implements ingest.State. Of a partition that was not sent on until now, only the position counts.
+// Restore implements ingest.State. If the partition was not repartitioned before, only its position counts.
 func (s *source) Restore(r io.Reader) error {
 	state, err := sourceFormat.ReadFrame(r)
 	if err != nil {
 		return fmt.Errorf("read the state of a repartitioned partition: %w", err)
 	}
 	if state.Reading == 0 {
-		s.renewed = true // readers must not see a second reading of what is behind it
+		s.renewed = true // readers must not see a second reading of the events after it
 		s.writer.Log.Warn().Str("partition", s.names[0]).
 			Msg("telemetry is now repartitioned by key: open episodes and decisions in the original partition are dropped")
 		return nil
@@ -208,7 +208,7 @@ func (s *source) Restore(r io.Reader) error {
 	s.reading = state.Reading
 	s.received.Restore(state.Received, state.Senders...)
 	now := s.writer.way()
-	s.renewed = state.Whole || state.Way != now // it does not stay whole, and what is sent on now goes this way
+	s.renewed = state.Whole || state.Way != now // it no longer says that nothing follows, and events are now forwarded this way
 	if state.Way != now && state.Way != (way{}) && !state.Whole {
 		s.renewed, s.failed = false, s.writer.refuseWay(s, state.Way)
 	}

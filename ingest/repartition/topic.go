@@ -12,24 +12,25 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// keptFew is the retention below which a warning is logged. What stays unread for longer than the retention is lost.
+// keptFew is the retention below which a warning is logged. Records that are unread for longer than the retention are
+// lost.
 const keptFew = 24 * time.Hour
 
 // watch is the interval between checks for a topic that cannot be read yet.
 const watch = 2 * time.Second
 
 var (
-	// ErrUnfit means that the topic would lose telemetry, or hold it up.
+	// ErrUnfit means that the topic would lose or delay telemetry.
 	ErrUnfit = errors.New("the settings of the topic in ingest.kafka.repartition_topic are not suitable for telemetry")
-	// ErrOtherWay means that events would count twice if they were sent on as it is configured now.
+	// ErrOtherWay means that events would count twice if they were forwarded as configured now.
 	ErrOtherWay = errors.New("cannot change how telemetry is repartitioned")
 )
 
-// Largest returns the size of the largest message of the topic, with the limit of those of the telemetry.
+// Largest returns the maximum size of a message in the topic, given the maximum size of telemetry messages.
 func Largest(message ingest.ByteSize) ingest.ByteSize { return message + room }
 
-// prepare waits for the topics of the telemetry, and makes the topic if it does not exist. It returns how many partitions
-// it has. It waits out outages.
+// prepare waits for the telemetry topics, and creates the topic if it does not exist. It returns its number of
+// partitions. It retries while Kafka is unavailable.
 func (w *Writer) prepare(ctx context.Context) (partitions int, err error) {
 	for n := 0; ; n++ {
 		partitions, err = w.make(ctx)
@@ -48,8 +49,8 @@ func (w *Writer) prepare(ctx context.Context) (partitions int, err error) {
 	}
 }
 
-// make makes the topic with as many partitions as that of the telemetry that has the most, unless it exists, and checks it.
-// An existing topic may have any number of them.
+// make creates the topic, unless it exists, and checks it. A new topic has as many partitions as the largest telemetry
+// topic. An existing topic may have any number of partitions.
 func (w *Writer) make(ctx context.Context) (partitions int, err error) {
 	most, err := w.most(ctx)
 	if err != nil {
@@ -58,7 +59,7 @@ func (w *Writer) make(ctx context.Context) (partitions int, err error) {
 	partitions, err = w.topic.Partitions(ctx)
 	if errors.Is(err, ingest.ErrNoTopic) {
 		if err = w.create(ctx, most); err == nil {
-			partitions, err = w.topic.Partitions(ctx) // another instance may have been first
+			partitions, err = w.topic.Partitions(ctx) // another instance may have created it first
 		}
 	}
 	if err != nil {
@@ -67,7 +68,7 @@ func (w *Writer) make(ctx context.Context) (partitions int, err error) {
 	return partitions, w.check(ctx)
 }
 
-// most returns how many partitions the topic of the telemetry has that has the most.
+// most returns the number of partitions of the largest telemetry topic.
 func (w *Writer) most(ctx context.Context) (partitions int, err error) {
 	for _, topic := range w.sources {
 		n, err := topic.Partitions(ctx)
@@ -79,8 +80,8 @@ func (w *Writer) most(ctx context.Context) (partitions int, err error) {
 	return partitions, nil
 }
 
-// watchPartitions ends the reading once the topic has more partitions than when it began, until the Writer ends: without
-// marks, those would hold up the units of all others.
+// watchPartitions stops the reading once the topic has more partitions than at the start. It runs until the Writer
+// ends. Without marks in the new partitions, the units of all partitions would be delayed.
 func (w *Writer) watchPartitions() {
 	for fetch.Sleep(w.ctx, watch) {
 		if n, err := w.topic.Partitions(w.ctx); err == nil && n > len(w.queues) {
@@ -90,7 +91,7 @@ func (w *Writer) watchPartitions() {
 	}
 }
 
-// create creates the topic. It keeps records for as long as the topic of the telemetry that keeps them the longest.
+// create creates the topic. Its retention is the longest of the telemetry topics.
 func (w *Writer) create(ctx context.Context, partitions int) error {
 	kept := int64(0)
 	for _, topic := range w.sources {
@@ -98,7 +99,7 @@ func (w *Writer) create(ctx context.Context, partitions int) error {
 		if err != nil {
 			return err
 		}
-		if kept = max(kept, ms); ms < 0 { // for ever
+		if kept = max(kept, ms); ms < 0 { // unlimited
 			kept = ms
 			break
 		}

@@ -18,60 +18,60 @@ import (
 )
 
 const (
-	// markEvery is the least time between two marks.
+	// markEvery is the minimum time between two marks.
 	markEvery = 500 * time.Millisecond
-	// ackedForSave is how long the end of a generation waits for the brokers to take what has been handed on.
+	// ackedForSave is how long the end of a generation waits for the brokers to acknowledge forwarded records.
 	ackedForSave = 5 * time.Second
-	// room is what an event may take beside max_message: it is encoded again, with a header.
+	// room is the number of bytes by which an event may exceed max_message, because it is encoded again with a header.
 	room = 64 << 10
 )
 
-// MetricEvents is the name of the metric of events sent on.
+// MetricEvents is the name of the metric for forwarded events.
 const MetricEvents = "rewardwatch_repartitioned_events_total" // {by="key|partition"}
 
-// Options are the parts that a Writer works with.
+// Options configures a Writer.
 type Options struct {
 	Kafka       ingest.KafkaConfig
 	Topic       string                       // to write to
-	Sources     []string                     // the topics of the telemetry, by index
-	Key         func(e *ingest.Event) string // that a decision and its feedback share; "" if the event has none
-	Keys        string                       // says which Key that is: if it is another one, events have other keys
-	Senders     func(name string) bool       // as in receive.Recent, may be nil
-	Clear       func(partition int32) error  // removes what is left of the time before a partition was sent on, may be nil
+	Sources     []string                     // telemetry topics by index
+	Key         func(e *ingest.Event) string // returns the key that a decision and its feedback share; "" if there is none
+	Keys        string                       // describes Key; if it changes, events have other keys
+	Senders     func(name string) bool       // as in receive.Recent; may be nil
+	Clear       func(partition int32) error  // removes the state from before a partition was repartitioned; may be nil
 	DeadLetters deadletter.Keeper            // closed by the caller
 	Log         zerolog.Logger
 	Registerer  prometheus.Registerer
 }
 
-// Writer is the Handler of a consumer that reads all topics of the telemetry, merged by Kafka's time: there may be only
-// one at a time. It sends each event on to a partition of its topic: those with a key to the partition of the key, the
-// others to that of the number of the partition that they come from.
+// Writer is the Handler of a consumer that reads all telemetry topics, merged by Kafka timestamp. Only one Writer may
+// run at a time. It forwards each event to a partition of its topic. An event with a key goes to the partition of the
+// key, any other event to the partition with the same number as its source, modulo the number of partitions.
 type Writer struct {
 	Options
 	topic   *kafkalog.Log
-	sources []*kafkalog.Log // to count their partitions
+	sources []*kafkalog.Log // to determine their numbers of partitions
 	byKey   prometheus.Counter
 	others  prometheus.Counter
-	refusal zerolog.Logger // logs a few times a minute
+	refusal zerolog.Logger // logs a few messages per minute
 
 	queues []*kafkalog.Queue // by partition of the topic; set before the first generation
 	ctx    context.Context   // of the queues
 	abort  context.CancelFunc
-	stop   func() // ends the reading of the telemetry
+	stop   func() // stops the reading of the telemetry
 	wg     sync.WaitGroup
 
 	mu        sync.Mutex
 	over      chan struct{} // closed when the generation ends
-	overAt    time.Time     // when that was, zero before
+	overAt    time.Time     // when the generation ended; zero before
 	assigned  map[int32]*source
-	confirmed time.Time // when there were no other partitions
-	marked    time.Time // the time of the last mark
+	confirmed time.Time // last time at which there were no other partitions
+	marked    time.Time // time of the last mark
 	markedAt  time.Time // when it was written
-	failed    error     // why the brokers refuse a record for good
-	unfit     error     // why nothing more may be sent on
+	failed    error     // why the brokers permanently refuse a record
+	unfit     error     // why nothing more may be forwarded
 }
 
-// Open reads the certificates and secrets that the configuration names. It does not connect.
+// Open returns a Writer. It reads the certificates and secrets named in the configuration, but does not connect.
 func Open(o Options) (*Writer, error) {
 	sent := promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricEvents,
@@ -105,8 +105,9 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// Run makes or checks the topic, and then calls read, which reads the telemetry into the Writer until its context ends.
-// The error is ErrUnfit if the topic is not fit, or that of the brokers if they refuse it.
+// Run creates or checks the topic, and then calls read, which must read the telemetry into the Writer until its context
+// ends. The error is ErrUnfit if the topic is not suitable. If the brokers permanently refuse a record, Run returns
+// their error.
 func (w *Writer) Run(ctx context.Context, read func(context.Context) error) error {
 	partitions, err := w.prepare(ctx)
 	if err != nil {
@@ -120,12 +121,12 @@ func (w *Writer) Run(ctx context.Context, read func(context.Context) error) erro
 	w.stop = stop
 	w.start(partitions)
 	err = read(reading)
-	w.abort() // what has not been written has not been saved
+	w.abort() // records that are not written are not in a checkpoint either
 	w.wg.Wait()
 	return errors.Join(w.failure(), err)
 }
 
-// start begins to write. If the brokers refuse a record for good, or the topic gets more partitions, reading ends.
+// start begins writing. Reading stops if the brokers permanently refuse a record, or if the topic gets more partitions.
 func (w *Writer) start(partitions int) {
 	w.queues = make([]*kafkalog.Queue, partitions)
 	for k := range w.queues {
@@ -143,7 +144,8 @@ func (w *Writer) start(partitions int) {
 	w.wg.Go(w.watchPartitions)
 }
 
-// end ends the reading of the telemetry for a reason. What has been handed on is still written and saved.
+// end stops the reading of the telemetry for a reason. Records that are already in the queues are still written and
+// saved.
 func (w *Writer) end(why error) {
 	w.mu.Lock()
 	w.unfit = why
@@ -151,11 +153,11 @@ func (w *Writer) end(why error) {
 	w.stop()
 }
 
-// way returns the way of the events now.
+// way returns the current way of events.
 func (w *Writer) way() way { return way{w.Topic, len(w.queues), w.Keys} }
 
-// refuseWay ends the reading, as events that a killed process has sent on would be sent on again in another way: readers
-// recognize them in the same partition only.
+// refuseWay stops the reading, because events that an interrupted process has forwarded would be forwarded again to
+// other partitions. Readers recognize repeated events only in the same partition.
 func (w *Writer) refuseWay(s *source, before way) error {
 	err := fmt.Errorf("%w: %s was repartitioned %s, but the configuration now says %s. The last shutdown was not clean, so events after the last checkpoint may already be in the topic. Start and stop the service once with the previous setting, or move the checkpoints partition-%s-* aside: reading then continues at the committed offsets of group %s, and those events count twice",
 		ErrOtherWay, s.names[0], before, w.way(), w.Sources[0], w.Kafka.Group)
@@ -205,10 +207,10 @@ func (w *Writer) Ending() {
 	close(w.over)
 }
 
-// Revoke implements ingest.Handler. The next generation begins without any partition.
+// Revoke implements ingest.Handler. The next generation starts without any partition.
 func (w *Writer) Revoke(int32) {}
 
-// patience returns how long a save may wait for the brokers once the generation ends.
+// patience returns how long a save may still wait for the brokers after the generation has ended.
 func (w *Writer) patience() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -221,8 +223,8 @@ func (w *Writer) patience() time.Duration {
 	return max(0, time.Until(w.overAt.Add(ackedForSave)))
 }
 
-// due returns the time of a mark that is to be written now, zero for none: until then, all partitions of the telemetry
-// are known, and each has been read to its end.
+// due returns the time of a mark that must be written now, or the zero time. At the time of the mark, all telemetry
+// partitions were known and had been read to their ends.
 func (w *Writer) due(now time.Time) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,7 +241,7 @@ func (w *Writer) due(now time.Time) time.Time {
 	return at
 }
 
-// reached notes that a source has been read to its end, and writes a mark if one is due.
+// reached records that a source has been read to its end, and writes a mark if one is due.
 func (w *Writer) reached(s *source, at time.Time) error {
 	w.mu.Lock()
 	s.ended = at

@@ -2,9 +2,9 @@ package saved
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// The wire forms of types that many parts hold. Those with the fields of the live type, in its order, are plain Go
-// conversions, as in Position(p): a field added to only one of the two does not compile. An ingest.Group is its own
-// wire form, through MarshalBinary.
+// The wire forms of types that are in many parts. A type with the same fields in the same order as the live type is
+// converted by a plain Go conversion, as in Position(p). A field that is added to only one of the two then does not
+// compile. ingest.Group is its own wire form, through MarshalBinary.
 
 // Position is the wire form of an ingest.Position.
 type Position struct {
@@ -57,7 +57,7 @@ type AppliedUnit struct {
 	Reading int64    `cbor:"3,keyasint"`
 }
 
-// AppliedUnitOf returns the wire form.
+// AppliedUnitOf returns the wire form of a.
 func AppliedUnitOf(a ingest.AppliedUnit) AppliedUnit {
 	return AppliedUnit{Pos: Position(a.Pos), Ord: a.Ord, Reading: a.Reading}
 }
@@ -79,7 +79,7 @@ func Each[From, To any](slice []From, convert func(From) To) []To {
 	return out
 }
 
-// EachOf is Each for values that are converted by address.
+// EachOf is like Each, but passes elements by address.
 func EachOf[From, To any](slice []From, convert func(*From) To) []To {
 	if slice == nil {
 		return nil
@@ -126,7 +126,7 @@ func CountOf(x *ingest.Count) Count {
 	}
 }
 
-// Live returns the count itself.
+// Live is the inverse of CountOf.
 func (w *Count) Live() ingest.Count {
 	return ingest.Count{
 		Name: w.Name, N: w.N, Reward: w.Reward,
@@ -165,7 +165,7 @@ func PropensityOf(x *ingest.Propensity) Propensity {
 	}
 }
 
-// Live returns the propensity.
+// Live is the inverse of PropensityOf.
 func (w *Propensity) Live() ingest.Propensity {
 	return ingest.Propensity{
 		Steps: w.Steps, Invalid: w.Invalid, Log: w.Log, Targets: w.Targets, LogTarget: w.LogTarget, Weight: w.Weight,

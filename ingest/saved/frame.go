@@ -9,10 +9,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A large state is written as a sequence of frames, each a separate length-prefixed part, so that at most one frame
-// is in memory in addition to its content.
+// A large state is written as a sequence of frames. Each frame is a separate length-prefixed part, so at most one frame
+// is in memory in addition to the state itself.
 
-// WriteFrame writes a part after its length.
+// WriteFrame writes a part, preceded by its length.
 func (f Format[Wire]) WriteFrame(w io.Writer, wire *Wire) error {
 	part, err := f.Encode(wire)
 	if err != nil {
@@ -25,7 +25,7 @@ func (f Format[Wire]) WriteFrame(w io.Writer, wire *Wire) error {
 	return err
 }
 
-// ReadFrame reads what WriteFrame wrote.
+// ReadFrame reads a part that WriteFrame wrote.
 func (f Format[Wire]) ReadFrame(r io.Reader) (*Wire, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -38,13 +38,13 @@ func (f Format[Wire]) ReadFrame(r io.Reader) (*Wire, error) {
 	return f.Decode(part)
 }
 
-// Packer writes many frames, compressed, in the same memory. The zero value is ready to use.
+// Packer writes compressed frames, and reuses its memory for each. The zero value is ready to use.
 type Packer struct {
 	part   bytes.Buffer
 	packed []byte
 }
 
-// WritePacked writes a part compressed, after its length.
+// WritePacked writes a compressed part, preceded by its length.
 func (f Format[Wire]) WritePacked(w io.Writer, p *Packer, wire *Wire) error {
 	p.part.Reset()
 	p.part.WriteByte(f.Version)
@@ -57,7 +57,7 @@ func (f Format[Wire]) WritePacked(w io.Writer, p *Packer, wire *Wire) error {
 	return err
 }
 
-// ReadPacked reads what WritePacked wrote.
+// ReadPacked reads a part that WritePacked wrote.
 func (f Format[Wire]) ReadPacked(r io.Reader) (*Wire, error) {
 	packed, err := readRaw(r)
 	if err != nil {
@@ -70,7 +70,7 @@ func (f Format[Wire]) ReadPacked(r io.Reader) (*Wire, error) {
 	return f.Decode(part)
 }
 
-// readRaw returns a frame as it was written, with its length.
+// readRaw returns a frame as it was written, including its length.
 func readRaw(r io.Reader) ([]byte, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -84,10 +84,10 @@ func readRaw(r io.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// mostUnpacked bounds what a frame may decompress to, so that a damaged one does not fill the memory.
+// mostUnpacked is the maximum decompressed size of a frame. It limits the memory that a damaged frame can take.
 const mostUnpacked = 64 << 20
 
-// Both are safe for concurrent use. Their options are valid, so making them does not fail.
+// Both are safe for concurrent use. Creating them cannot fail, because the options are valid.
 var (
 	zstdWriter, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	zstdReader, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostUnpacked))

@@ -11,15 +11,15 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// Named is the Migration from parts whose fields had names, as builds wrote them before fields had numbers. Fields of
-// the wire form have their old names, or a tag `was` with the old name. A struct that was a list of fields begins with
-// those old fields, in their order. Embedded structs are read as their fields.
+// Named is the Migration for parts whose fields had names, from builds before fields had numbers. The fields of the
+// wire form have their old names, or a tag `was` with the old name. A struct that was encoded as a list of fields must
+// begin with those fields in the old order. Embedded structs are read as their fields.
 func Named[Wire any](body []byte) (*Wire, error) {
 	wire := new(Wire)
 	return wire, named(body, reflect.ValueOf(wire).Elem())
 }
 
-// The first three bits of a CBOR item are its major type.
+// The major type of a CBOR item is in the first three bits.
 const (
 	itemKind   = 0xe0
 	itemNumber = 0x00
@@ -52,8 +52,8 @@ func named(item []byte, into reflect.Value) error {
 	return namedFields(item, into)
 }
 
-// hasNumbers reports whether the first key of a map is a number, in which case its fields already had numbers. The key
-// follows the length of the map, which takes extra bytes from 24 entries on.
+// hasNumbers reports whether the first key of a map is a number, which means that its fields already had numbers. The
+// key follows the length of the map, which takes extra bytes from 24 entries on.
 func hasNumbers(item []byte) bool {
 	key := 1
 	if size := item[0] &^ itemKind; size >= 24 && size <= 27 {
@@ -62,7 +62,7 @@ func hasNumbers(item []byte) bool {
 	return len(item) > key && item[key]&itemKind == itemNumber
 }
 
-// holdsFields reports whether values of a type are, or lead to, structs whose fields now have numbers.
+// holdsFields reports whether values of a type are, or contain, structs whose fields now have numbers.
 func holdsFields(t reflect.Type) bool {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.BinaryUnmarshaler]()) {
 		return false
@@ -106,7 +106,7 @@ func namedMap(item []byte, into reflect.Value) error {
 	return nil
 }
 
-// LeavesOut is a wire form that lacks some of the fields of its named form. Named skips them.
+// LeavesOut is implemented by wire forms that omit some fields of their named form. Named skips these fields.
 type LeavesOut interface{ LeftOut() []string }
 
 func namedFields(item []byte, into reflect.Value) error {
@@ -153,7 +153,7 @@ type fieldOf struct {
 	value reflect.Value
 }
 
-// fieldsOf returns the fields of a struct, with those of embedded structs in their place.
+// fieldsOf returns the fields of a struct. Embedded structs are replaced by their fields.
 func fieldsOf(v reflect.Value) (fields []fieldOf) {
 	for i := range v.NumField() {
 		switch f := v.Type().Field(i); {

@@ -14,18 +14,18 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// A plan reads the CBOR of one Go type into memory of that type, which is zero. It reads what Encode writes, and
-// returns false for anything else: for unknown fields, repeated keys, and all that is damaged or unusual. The general
-// decoder then reads the part again, and has the last word. So a plan may be incomplete, but where it returns true, its
-// result is that of the general decoder.
+// A plan reads the CBOR encoding of one Go type into zeroed memory of that type. It reads what Encode writes, and
+// returns false for anything else: unknown fields, repeated keys, and anything damaged or unusual. The general decoder
+// then reads the part again, and decides whether it is valid. So a plan may be incomplete, but if it returns true, its
+// result must be the same as that of the general decoder.
 //
-// A plan knows the offsets of the fields, and calls no reflection for each value. Most parts are then read in half
-// the time: a large fleet restarts with some hundred thousand of them.
+// A plan knows the offsets of fields, and needs no reflection for individual values. This halves the time for most
+// parts. A large fleet has several hundred thousand of them to read at a restart.
 type plan struct {
 	read func(in *input, into unsafe.Pointer) bool
 }
 
-// Planned reads a part by the plan of its type. If it returns true, wire is what General returns.
+// Planned reads a part with the plan for its type. If whole is true, wire is the same as the result of General.
 func Planned[Wire any](body []byte) (wire *Wire, whole bool) {
 	words := knownWords.Get().(*[wordSlots]string)
 	defer knownWords.Put(words)
@@ -35,15 +35,15 @@ func Planned[Wire any](body []byte) (wire *Wire, whole bool) {
 	return wire, whole
 }
 
-// input is the rest of a part.
+// input is the unread rest of a part.
 type input struct {
 	data  []byte
 	depth int
 	words *[wordSlots]string
 }
 
-// Groups name their signals, quantities and actions alike. Of short strings that were read a short time ago, all parts share
-// the memory.
+// The names of signals, quantities and actions are often the same in all groups. Equal short strings that were read
+// recently therefore share memory, across all parts.
 const (
 	wordSlots   = 256
 	longestWord = 32
@@ -51,7 +51,7 @@ const (
 
 var knownWords = sync.Pool{New: func() any { return new([wordSlots]string) }}
 
-// word returns a string of its own memory, or of an equal one.
+// word returns text as a string, which may share memory with an equal one.
 func (in *input) word(text []byte) string {
 	n := len(text)
 	if n == 0 || n > longestWord {
@@ -64,29 +64,29 @@ func (in *input) word(text []byte) string {
 	return *known
 }
 
-// Lent are bytes that lie in the part they were read from. What keeps them copies them, or the whole checkpoint stays in memory
-// with them; nothing changes them.
+// Lent is a slice of the part that it was read from. To retain it, copy it, because it would otherwise keep the whole
+// checkpoint in memory. It must not be modified.
 type Lent []byte
 
-// deepest is how deep lists and maps may be nested. The general decoder allows 32 levels.
+// deepest is the maximum nesting depth of lists and maps. The general decoder allows 32 levels.
 const deepest = 30
 
-// mostRoom bounds the memory of a list by the length of what may be its encoding. The general decoder first checks that all
-// items of a list are there.
+// mostRoom limits the memory of a list to this multiple of the bytes that can contain its encoding. The general decoder
+// instead first checks that all items of a list exist.
 const mostRoom = 64
 
-// room reports whether n items of a size in memory may be made for the rest of a part.
+// room reports whether n items with the given size in memory may be allocated for the rest of a part.
 func (in *input) room(n int, size uintptr) bool {
 	return uint64(n)*uint64(size) <= mostRoom*uint64(len(in.data))
 }
 
-// enter begins a list or a map. At its end depth is reduced.
+// enter begins a list or a map. The caller must decrement depth at its end.
 func (in *input) enter() bool {
 	in.depth++
 	return in.depth <= deepest
 }
 
-// head takes the next head: the kind of item, the first byte, and its number.
+// head reads the next head: the kind of the item, its first byte, and its number.
 func (in *input) head() (kind, first byte, n uint64, ok bool) {
 	if len(in.data) == 0 {
 		return 0, 0, 0, false
@@ -117,7 +117,7 @@ func (in *input) head() (kind, first byte, n uint64, ok bool) {
 	return first & itemKind, first, n, true
 }
 
-// null takes a null, if that is next. It leaves what is read as it is, which is zero.
+// null reads a null if it comes next. The target is left unchanged, which means zero.
 func (in *input) null() bool {
 	if len(in.data) == 0 || in.data[0] != itemNull {
 		return false
@@ -126,7 +126,7 @@ func (in *input) null() bool {
 	return true
 }
 
-// counted takes the head of a kind of item that is at least as long as its number.
+// counted reads the head of an item of the given kind whose number is a count of at least one byte per element.
 func (in *input) counted(kind byte) (n int, ok bool) {
 	got, _, number, ok := in.head()
 	if !ok || got != kind || number > uint64(len(in.data)) {
@@ -135,7 +135,7 @@ func (in *input) counted(kind byte) (n int, ok bool) {
 	return int(number), true
 }
 
-// bytes takes the content of a string of the given kind.
+// bytes reads the content of a string of the given kind.
 func (in *input) bytes(kind byte) (content []byte, ok bool) {
 	n, ok := in.counted(kind)
 	if ok {
@@ -144,7 +144,7 @@ func (in *input) bytes(kind byte) (content []byte, ok bool) {
 	return content, ok
 }
 
-// The first bytes and kinds of items that plans read, beside those of named.go.
+// First bytes and kinds of items that plans read, in addition to those in named.go.
 const (
 	itemNegative = 0x20
 	itemBytes    = 0x40
@@ -156,7 +156,8 @@ const (
 	itemFloat64  = 0xfb
 )
 
-// plans are all plans by their reflect.Type. Making them takes the lock: a plan may need that of a type that contains it.
+// plans contains all plans by reflect.Type. makePlans must be held to create plans, because a plan may need that of a
+// type that contains it.
 var (
 	plans     sync.Map
 	makePlans sync.Mutex
@@ -176,7 +177,7 @@ func planOf(t reflect.Type) *plan {
 	return p
 }
 
-// refused is the plan of what the general decoder has to read.
+// refused is the plan for types that the general decoder has to read.
 func refused(*input, unsafe.Pointer) bool { return false }
 
 var (
@@ -186,13 +187,13 @@ var (
 	lentType          = reflect.TypeFor[Lent]()
 )
 
-// makePlan returns the plan of a type, and adds it and those of its parts to made.
+// makePlan returns the plan for a type, and adds it and the plans for its parts to made.
 func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
 	if p, has := made[t]; has {
 		return p
 	}
 	p := &plan{refused}
-	made[t] = p // before its parts: they may contain the type
+	made[t] = p // before its parts, which may contain the type
 	switch {
 	case t == timeType:
 		p.read = readTime
@@ -390,14 +391,14 @@ func readSlice(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.
 			slice.Set(reflect.MakeSlice(t, 0, 0))
 			return true
 		}
-		slice.Grow(n) // which, other than MakeSlice, does not allocate the three words of the slice
+		slice.Grow(n) // unlike MakeSlice, this does not allocate the slice header
 		slice.SetLen(n)
 		slice.SetCap(n)
 		return of.readEach(in, slice.UnsafePointer(), n, size)
 	}
 }
 
-// readPointers reads a list of pointers. Their targets lie one behind the other, in one piece of memory.
+// readPointers reads a list of pointers. Their targets are contiguous, in a single allocation.
 func readPointers(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
 	to := t.Elem().Elem()
 	of, size, targets := makePlan(to, made), to.Size(), reflect.SliceOf(to)
@@ -473,7 +474,7 @@ func readArray(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.
 	}
 }
 
-// readEach reads the n items of a list, each of the given size in memory.
+// readEach reads the n items of a list. Each has the given size in memory.
 func (p *plan) readEach(in *input, first unsafe.Pointer, n int, size uintptr) bool {
 	if !in.enter() {
 		return false
@@ -519,7 +520,7 @@ type plannedField struct {
 	at uintptr
 }
 
-// mostFields bounds the numbers of the fields of a struct that has a plan.
+// mostFields is the exclusive upper limit of field numbers in a struct that has a plan.
 const mostFields = 128
 
 func readStruct(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
@@ -554,7 +555,7 @@ func readStruct(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe
 	}
 }
 
-// numberedFields returns the fields of a struct by their numbers. It returns false unless all that are saved have one.
+// numberedFields returns the fields of a struct by number. It returns false unless all fields that are saved have one.
 func numberedFields(t reflect.Type, made map[reflect.Type]*plan) (fields []plannedField, ok bool) {
 	for field := range t.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("cbor"), ",")

@@ -1,10 +1,10 @@
-// Package saved writes the parts of checkpoints, and reads those of this build and of the previous format.
+// Package saved encodes the parts of checkpoints. It decodes parts of the current and the previous format.
 //
-// A part is a byte with the version of its format, followed by a wire form: a struct separate from the type that it
-// saves, whose fields have numbers instead of names. A new field gets a number that was never used. It reads as zero
-// from an older part, and an older build skips it. The version increases only when that would be wrong; parts of the
-// previous version are then migrated: raise the version of the part's Format, make Before a Migration, and replace the
-// parts under testdata/snapshots.
+// A part is a byte with the version of its format, followed by a wire form: a struct separate from the saved type,
+// whose fields have numbers instead of names. A new field must have a number that was never used. In older parts it is
+// zero, and older builds skip it. Increase the version only if that would be wrong. Parts of the previous version must
+// then be migrated: increase Version of the part's Format, add a Migration to Before, and replace the parts under
+// testdata/snapshots.
 package saved
 
 import (
@@ -21,15 +21,15 @@ import (
 
 // Format is the format of a part of a checkpoint, with its wire form.
 type Format[Wire any] struct {
-	Version byte                     // of what is written
-	Before  map[byte]Migration[Wire] // the earlier versions that are read as well
+	Version byte                     // version that is written
+	Before  map[byte]Migration[Wire] // by earlier versions that can also be read
 }
 
-// Migration returns the wire form of this build for the body of an older part, without its version byte.
+// Migration decodes the body of an older part, without its version byte, into the current wire form.
 type Migration[Wire any] func(body []byte) (*Wire, error)
 
-// Same is the migration of a version whose wire form is that of this build: only what follows it has changed, or what it
-// means.
+// Same is the Migration for a version with the current wire form. Since that version, only the data after the part, or
+// the meaning of fields, has changed.
 func Same[Wire any](body []byte) (*Wire, error) {
 	if wire, whole := Planned[Wire](body); whole {
 		return wire, nil
@@ -37,16 +37,16 @@ func Same[Wire any](body []byte) (*Wire, error) {
 	return General[Wire](body)
 }
 
-// General is what Same returns, by the general decoder alone. It is several times as slow.
+// General decodes like Same, but only uses the general decoder, which is several times slower.
 func General[Wire any](body []byte) (*Wire, error) {
 	wire := new(Wire)
 	return wire, decodeMode.Unmarshal(body, wire)
 }
 
-// ErrNewer means that a newer build has written a part.
+// ErrNewer means that a part was written by a newer build.
 var ErrNewer = errors.New("it was written by a newer build")
 
-// Encode returns the part for a wire form.
+// Encode encodes a wire form as a part.
 func (f Format[Wire]) Encode(wire *Wire) ([]byte, error) {
 	room := encodeRoom.Get().(*bytes.Buffer)
 	defer encodeRoom.Put(room)
@@ -56,11 +56,11 @@ func (f Format[Wire]) Encode(wire *Wire) ([]byte, error) {
 	return bytes.Clone(room.Bytes()), err
 }
 
-// encodeRoom has the memory in which parts are encoded.
+// encodeRoom provides reused buffers for encoding.
 var encodeRoom = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// Decode reads a part. It refuses one that is truncated or of an unsupported version; the error is ErrNewer if a newer
-// build reads that version.
+// Decode decodes a part. It returns an error if the part is truncated or has an unsupported version. The error wraps
+// ErrNewer if the version is that of a newer build.
 func (f Format[Wire]) Decode(part []byte) (*Wire, error) {
 	if len(part) == 0 {
 		return nil, errors.New("it is missing")
@@ -80,8 +80,9 @@ func (f Format[Wire]) Decode(part []byte) (*Wire, error) {
 		version, slices.Min(append(slices.Collect(maps.Keys(f.Before)), f.Version)))
 }
 
-// Parts are CBOR: floats keep their bits, including NaN and infinities, times their nanoseconds, and strings that are
-// not UTF-8 their bytes. The layout of a type is determined once per process, not for every part.
+// Parts are encoded as CBOR without loss: floats keep all bits, including those of NaN and infinities, times their
+// nanoseconds, and strings the bytes that are not valid UTF-8. The layout of a type is determined once per process, not
+// for every part.
 var (
 	encodeMode = must(cbor.EncOptions{
 		NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone, Time: cbor.TimeRFC3339Nano,
@@ -95,7 +96,7 @@ var (
 
 func must[T any](mode T, err error) T {
 	if err != nil {
-		panic(err) // the options above contradict one another
+		panic(err) // only if the options above contradict each other
 	}
 	return mode
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// unitsInFrame is how many units a frame holds.
+// unitsInFrame is the maximum number of units in a frame.
 const unitsInFrame = 512
 
-// unitCount is how many units follow.
+// unitCount is the number of units in the following frames.
 type unitCount struct {
 	Units int `cbor:"1,keyasint"`
 }
@@ -26,14 +26,14 @@ type unitFrame struct {
 	Units []*ingest.WireUnit `cbor:"1,keyasint"`
 }
 
-// Lists of units used to have the version of the state that they belong to: 4 for a partition of the telemetry, 2 for
+// Lists of units used to have the version of the state that contains them: 4 for a partition of the telemetry, 2 for
 // one of the units topic.
 var (
 	countFormat = Format[unitCount]{5, map[byte]Migration[unitCount]{2: bareCount, 4: bareCount}}
 	unitsFormat = Format[unitFrame]{5, map[byte]Migration[unitFrame]{2: listedUnits, 4: listedUnits}}
 )
 
-// WriteUnits writes units in frames. Each unit's positions are in one partition.
+// WriteUnits writes units in frames. All positions of a unit must be in one partition.
 func WriteUnits(w io.Writer, units []*ingest.Unit) error {
 	if err := countFormat.WriteFrame(w, &unitCount{len(units)}); err != nil {
 		return err
@@ -48,7 +48,7 @@ func WriteUnits(w io.Writer, units []*ingest.Unit) error {
 	return nil
 }
 
-// ReadUnits reads what WriteUnits wrote, up to the end of from.
+// ReadUnits reads the units that WriteUnits wrote. from must end with them.
 func ReadUnits(from io.Reader) (units []*ingest.Unit, err error) {
 	r := bufio.NewReader(from)
 	count, err := countFormat.ReadFrame(r)
@@ -77,37 +77,38 @@ func ReadUnits(from io.Reader) (units []*ingest.Unit, err error) {
 	return units, nil
 }
 
-// UnitBatch is what a log of units holds in one record: units of a partition, in the order in which they left it, and how
-// far it had been read by then, as a moment of package order.
+// UnitBatch is a record of the log of units: units of a partition, in the order in which they were produced, and the
+// moment (see package order) up to which the partition had been read by then.
 type UnitBatch struct {
 	Units   []*ingest.Unit
 	TS, Run int64
 }
 
-// A batch is its version, compressed by S2, then its moment, the number of its units and the units, as they are in
-// package ingest. In version 4, units had no labels; in version 3, each unit was written whole as well; in version 2, units
-// had no steps as well; in version 1, repeated floats took all of their bytes as well.
+// A batch consists of its version and, compressed with S2, its moment, the number of its units, and the units as
+// encoded by package ingest. In version 4, units had no labels. In version 3, in addition, each unit was written
+// completely. In version 2, in addition, units had no steps. In version 1, in addition, repeated floats took all of
+// their bytes.
 const batchVersion = 5
 
 // UnitPacker encodes units one by one, and compresses them together as a batch. The zero value is ready to use.
 type UnitPacker struct {
-	Units    int // of the batch
+	Units    int // number of units in the batch
 	sequence ingest.UnitSequence
-	plain    []byte // from batchHead on, the units
+	plain    []byte // units, starting at batchHead
 	packed   []byte
 }
 
-// batchHead is the most that the three numbers before the units take.
+// batchHead is the maximum size of the three numbers before the units.
 const batchHead = 3 * binary.MaxVarintLen64
 
-// Add adds a unit to the batch. Its positions are in one partition. Add keeps none of its memory.
+// Add adds a unit to the batch. All positions of the unit must be in one partition. Add does not retain its memory.
 func (p *UnitPacker) Add(u *ingest.Unit) {
 	p.begin()
 	p.plain = p.sequence.Append(p.plain, u)
 	p.Units++
 }
 
-// AddDecision adds a decision to the batch, as Add adds its unit.
+// AddDecision adds a decision to the batch. The result is the same as adding its unit.
 func (p *UnitPacker) AddDecision(d *ingest.Decision) {
 	p.begin()
 	p.plain = p.sequence.AppendDecision(p.plain, d)
@@ -120,10 +121,10 @@ func (p *UnitPacker) begin() {
 	}
 }
 
-// Len returns how many bytes the batch takes before it is compressed, 0 without units.
+// Len returns the uncompressed size of the batch in bytes, or 0 if it has no units.
 func (p *UnitPacker) Len() int { return len(p.plain) }
 
-// Batch returns the batch, which has units, compressed. It is valid until the next call.
+// Batch returns the compressed batch, which must have units. It is valid until the next call.
 func (p *UnitPacker) Batch(ts, run int64) []byte {
 	head := binary.AppendVarint(make([]byte, 0, batchHead), ts)
 	head = binary.AppendVarint(head, run)
@@ -136,13 +137,13 @@ func (p *UnitPacker) Batch(ts, run int64) []byte {
 	return p.packed[:1+len(packed)]
 }
 
-// Clear begins the next batch.
+// Clear starts the next batch.
 func (p *UnitPacker) Clear() {
 	p.Units, p.plain = 0, p.plain[:0]
 	p.sequence.Reset()
 }
 
-// Drop removes the units of a policy.
+// Drop removes the units of a policy from the batch.
 func (p *UnitPacker) Drop(policy string) {
 	var all ingest.UnitSequence
 	rest := slices.Clone(p.plain[min(batchHead, len(p.plain)):])
@@ -151,7 +152,7 @@ func (p *UnitPacker) Drop(policy string) {
 		var u *ingest.Unit
 		var err error
 		if u, rest, err = all.Cut(rest); err != nil {
-			panic(err) // Add wrote it
+			panic(err) // cannot happen, because Add wrote it
 		}
 		if u.Group.Policy != policy {
 			p.Add(u)
@@ -159,7 +160,7 @@ func (p *UnitPacker) Drop(policy string) {
 	}
 }
 
-// DecodeUnitBatch reads what UnitPacker.Batch returned. The batch shares no memory with it.
+// DecodeUnitBatch decodes a batch from UnitPacker.Batch. The result shares no memory with encoded.
 func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	if len(encoded) == 0 {
 		return nil, errContradiction
@@ -219,21 +220,21 @@ func liveUnit(wire *ingest.WireUnit) (*ingest.Unit, error) {
 
 var errContradiction = errors.New("it is inconsistent")
 
-// bareCount reads a count that was written as a plain number.
+// bareCount decodes a count that was encoded as a plain number.
 func bareCount(body []byte) (*unitCount, error) {
 	c := &unitCount{}
 	return c, decodeMode.Unmarshal(body, &c.Units)
 }
 
-// listedFrame is a frame whose units are lists of fields, followed by the indexes of those in shadow.
+// listedFrame is a frame whose units are lists of fields, followed by the indices of shadow units.
 type listedFrame struct {
 	Units   []*listedUnit
 	Shadows []int
 }
 
-// listedUnit has the fields of a unit in the order in which they were written.
+// listedUnit has the fields of a unit in the order in which they were encoded.
 //
-// It is large because it has a field for each one that a unit had.
+// It is large because it has a field for each field that a unit had.
 type listedUnit struct {
 	Group            ingest.Group
 	Agent, Episode   string
@@ -276,7 +277,7 @@ type listedMoments struct {
 	Q10, Q90 float64
 }
 
-// listedUnits reads a frame whose units are lists of fields.
+// listedUnits decodes a frame whose units are lists of fields.
 func listedUnits(body []byte) (*unitFrame, error) {
 	listed, err := Named[listedFrame](body)
 	if err != nil {

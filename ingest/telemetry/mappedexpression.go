@@ -10,25 +10,25 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// environment is what the expressions of a record compute from. It is made for the first one.
+// environment provides the variables of expressions for one record. They are set when the first expression needs them.
 type environment struct {
 	machine               mapping.Machine
 	env                   mapping.Env
 	msg                   *ingest.Message
 	hasRecord, hasElement bool
 	hasMessage            bool
-	fault                 *fault // why there is no record; its elements are many, so it is read once
+	fault                 *fault // why the record could not be read; kept, so the record is not read again for each element
 }
 
 func (e *environment) begin(msg *ingest.Message) {
 	e.msg, e.hasRecord, e.hasElement, e.hasMessage, e.fault = msg, false, false, false, nil
 }
 
-// maxTree is how many values a record may hold of which an expression computes something: its time may grow with their
-// square.
+// maxTree is the maximum number of values in a record or element that an expression uses, because the run time may grow
+// with their square.
 const maxTree = 1 << 14
 
-// compute evaluates the expression for a field, and writes its value to m.doc as JSON.
+// compute evaluates the expression for a field, and writes the result to m.doc as JSON.
 func (m *mapped) compute(p *mapping.Program, field string) bool {
 	if !m.prepare(p) {
 		return false
@@ -43,7 +43,7 @@ func (m *mapped) compute(p *mapping.Program, field string) bool {
 	return true
 }
 
-// prepare makes what an expression computes from.
+// prepare sets the variables that an expression uses.
 func (m *mapped) prepare(p *mapping.Program) bool {
 	e, d := &m.env, m.d
 	at, depth := d.at, d.depth
@@ -64,7 +64,7 @@ func (m *mapped) prepare(p *mapping.Program) bool {
 	return e.hasElement
 }
 
-// recordTree reads the record.
+// recordTree reads the whole record.
 func (m *mapped) recordTree() (ok bool) {
 	e, d, left := &m.env, m.d, maxTree
 	if e.fault != nil {
@@ -79,7 +79,7 @@ func (m *mapped) recordTree() (ok bool) {
 	return e.hasRecord
 }
 
-// elementTree reads the element: with columns, an object of their values.
+// elementTree reads the current element. With columns, it is an object of their values.
 func (m *mapped) elementTree() (element any, ok bool) {
 	d, left := m.d, maxTree
 	if len(m.columns) == 0 {
@@ -100,7 +100,7 @@ func (m *mapped) elementTree() (element any, ok bool) {
 	return row, true
 }
 
-// tree reads a value of any type, of at most so many values.
+// tree reads a value of any type. It fails if the value contains more than *left values.
 func (d *decoder) tree(left *int) (value any, ok bool) {
 	if *left--; *left < 0 {
 		return nil, d.fail(ingest.ReasonTooManyValues, nowhere, "more than "+strconv.Itoa(maxTree)+" values for an expression")
@@ -178,7 +178,7 @@ func (d *decoder) treeArray(left *int) (value any, ok bool) {
 	}
 }
 
-// appendValue appends what an expression has returned, as JSON.
+// appendValue appends the result of an expression as JSON.
 func appendValue(dst []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
@@ -195,13 +195,14 @@ func appendValue(dst []byte, value any) ([]byte, error) {
 		return jsontext.AppendString(dst, v), nil
 	}
 	text, err := json.Marshal(value)
-	if err != nil { // rarely: a copy of every list would cost more
+	if err != nil { // rarely, so this is cheaper than copying every list
 		text, err = json.Marshal(withTexts(value))
 	}
 	return append(dst, text...), err
 }
 
-// withTexts returns a value whose objects have texts as keys, as JSON needs: those of fromPairs and groupBy have any.
+// withTexts converts the keys of all objects to strings, as JSON requires. Objects from fromPairs and groupBy may have
+// other keys.
 func withTexts(value any) any {
 	object := map[string]any{}
 	switch v := value.(type) {

@@ -5,8 +5,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// predictable reports whether templates can stand for walks by a plan: each value that is wanted is wanted once, and is
-// in the record itself, or read after it.
+// predictable reports whether templates can replace walks with a plan. Each value may be used only once, and must be in
+// the record itself or be read after it.
 func predictable(p *mapping.Plan) bool {
 	if p.Element != nil || p.Key != nil {
 		return false
@@ -27,11 +27,13 @@ func predictable(p *mapping.Plan) bool {
 	return literals <= maxLiterals && wantsOnce(p.Root)
 }
 
-// maxLiterals is how many bytes the constants and defaults of a plan may have: so few that their numbers and those of a
-// template are less than MaxValues together, as a template does not count what it reads.
+// maxLiterals is the maximum number of bytes of a plan's constants and defaults. Templates do not count the numbers
+// that they read, so the limit must ensure that these and the numbers in constants and defaults never exceed MaxValues
+// together.
 const maxLiterals = ingest.MaxValues - maxTemplateValues
 
-// predictableOrigin reports whether a field is in the record, or is read after it without any numbers that count.
+// predictableOrigin reports whether a field is in the record, or is read after it without numbers that count towards
+// MaxValues.
 func predictableOrigin(f *mapping.PlannedField) bool {
 	switch f.Origin {
 	case mapping.FromPath, mapping.FromConstant:
@@ -42,7 +44,7 @@ func predictableOrigin(f *mapping.PlannedField) bool {
 	return false
 }
 
-// wantsOnce reports whether no value of a tree is wanted twice, or both as a whole and in parts.
+// wantsOnce reports whether no value in a tree is used twice, or both as a whole and in part.
 func wantsOnce(n *mapping.Node) bool {
 	if len(n.Wants) > 1 || len(n.Wants) == 1 && len(n.Members)+len(n.Elements) > 0 {
 		return false
@@ -57,7 +59,7 @@ func wantsOnce(n *mapping.Node) bool {
 	return true
 }
 
-// predicted reads the record by a template, if one fits. If not, nothing has been read.
+// predicted reads the record with a template if one fits. Otherwise, it returns false and resets the event.
 func (m *mapped) predicted() bool {
 	d := m.d
 	if d.predictor == nil || !d.predictor.wanted(d) {
@@ -74,7 +76,7 @@ func (m *mapped) predicted() bool {
 	return false
 }
 
-// walked walks the record, and makes a template of it if the predictor has asked for a lesson.
+// walked walks the record, and makes a template from it if the predictor has started a lesson.
 func (m *mapped) walked() bool {
 	d, ok := m.d, m.record()
 	if d.lesson == nil {

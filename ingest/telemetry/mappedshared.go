@@ -7,11 +7,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// maxShared bounds how much the events of one record have in common, in bytes, times their number: each has it, so a small
-// record would otherwise cost gigabytes.
+// maxShared limits the bytes of values that the events of one record share, times the number of events. Every event has
+// a copy, so a small record could otherwise take gigabytes.
 const maxShared = 32 << 20
 
-// sharesLittle reports whether what has been read around the events is small enough for all of them to have it.
+// sharesLittle reports whether the values around the events are small enough to be copied to all of them.
 func (m *mapped) sharesLittle() bool {
 	if int64(shared(&m.template)+recordedBytes(&m.d.recorded))*int64(m.scan.elements) <= maxShared {
 		return true
@@ -19,15 +19,15 @@ func (m *mapped) sharesLittle() bool {
 	return m.d.fail(ingest.ReasonTooManyValues, nowhere, fmt.Sprintf("its %d events share more than %d bytes of values", m.scan.elements, maxShared))
 }
 
-// maxAround bounds the bytes of the key and the headers of a message, times its records: a mapping that reads them does so
-// for each record.
+// maxAround limits the bytes of a message's key and headers, times its number of records, because a mapping that uses
+// them reads them for each record.
 const (
 	maxAround   = 64 << 20
-	headerBytes = 16 // of a header to pass by
+	headerBytes = 16 // cost of skipping a header
 	manyAround  = "the key and the headers of the message are too large for its number of records"
 )
 
-// aroundBytes returns how many bytes around the value of a message are read for each record.
+// aroundBytes returns the number of bytes outside a message's value that are read for each record.
 func (m *mapped) aroundBytes(msg *ingest.Message) int {
 	n := 0
 	if m.plan.Programs || m.key != nil || m.reads(mapping.FromKey) {
@@ -41,7 +41,7 @@ func (m *mapped) aroundBytes(msg *ingest.Message) int {
 	return n
 }
 
-// reads reports whether a field or a condition is from a place.
+// reads reports whether a field or a condition has the given origin.
 func (m *mapped) reads(from mapping.Origin) bool {
 	for i := range m.plan.Fields {
 		if m.plan.Fields[i].Origin == from {
@@ -56,13 +56,13 @@ func (m *mapped) reads(from mapping.Origin) bool {
 	return false
 }
 
-// Bytes that a number and a label take beside their texts.
+// Memory of a number and of a label, in addition to their strings.
 const (
 	valueBytes = 24
 	labelBytes = 32
 )
 
-// shared returns about how many bytes of an event another one gets that has the same values.
+// shared returns the approximate number of bytes that are needed to copy the values of an event.
 func shared(ev *ingest.Event) int {
 	n := 8 * len(ev.Action.Values)
 	for _, l := range ev.Labels {

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// read reads the value of a field, which is not null.
+// read reads the value of a field. The value must not be null.
 func (m *mapped) read(i int) bool {
 	f := &m.plan.Fields[i]
 	m.seen[i] = true
@@ -27,7 +27,7 @@ func (m *mapped) read(i int) bool {
 	return m.set(f, f.Scale) || m.named(f, f.Written)
 }
 
-// literal sets a field to a constant of the mapping. An empty one is null.
+// literal sets a field to a constant of the mapping. An empty constant means null.
 func (m *mapped) literal(f *mapping.PlannedField, value []byte) bool {
 	d := m.d
 	if len(value) == 0 {
@@ -43,7 +43,7 @@ func (m *mapped) literal(f *mapping.PlannedField, value []byte) bool {
 	return ok
 }
 
-// set sets a field to the value that is next.
+// set sets a field to the next value.
 func (m *mapped) set(f *mapping.PlannedField, scale float64) bool {
 	d, ev := m.d, m.ev
 	switch {
@@ -99,8 +99,8 @@ func (m *mapped) component(f *mapping.PlannedField, scale float64) bool {
 	return true
 }
 
-// timeIn reads a Unix time in a unit of ten to the power of exponent nanoseconds: a number, or a string that holds one.
-// It reads RFC 3339 too.
+// timeIn reads a Unix time whose unit is 10^exponent nanoseconds, as a number or as a number in a string. It also reads
+// RFC 3339 strings.
 func (d *decoder) timeIn(dst *int64, exponent int) bool {
 	start := d.at
 	var n numeral
@@ -138,19 +138,19 @@ func (d *decoder) timeIn(dst *int64, exponent int) bool {
 	return true
 }
 
-// named adds to a fault which field it is in, and where its value comes from. It returns false.
+// named adds the name of the field and the source of its value to a fault. It returns false.
 func (m *mapped) named(f *mapping.PlannedField, source string) bool {
 	switch m.d.fault.reason {
 	case ingest.ReasonInvalidJSON, ingest.ReasonInvalidUTF8, ingest.ReasonTooDeep:
 		if f.Origin == mapping.FromPath {
-			return false // of the record
+			return false // the fault is in the record itself
 		}
 	}
 	m.d.fault.msg = f.Name + " from " + source + ": " + m.d.fault.msg
 	return false
 }
 
-// aroundValue reads what is wanted of the key as JSON, and decides the conditions on the key and on headers.
+// aroundValue reads the values that the plan uses from a JSON key, and tests the conditions on the key and the headers.
 func (m *mapped) aroundValue() bool {
 	for i := range m.plan.Conditions {
 		c := &m.plan.Conditions[i]
@@ -177,7 +177,7 @@ func (m *mapped) aroundValue() bool {
 	return false
 }
 
-// header returns the value of a header, of several by the same name that of the last.
+// header returns the value of a header. If several have the same name, it returns the last one.
 func (m *mapped) header(name string) (value []byte, ok bool) {
 	for i := len(m.msg.Headers) - 1; i >= 0; i-- {
 		if h := &m.msg.Headers[i]; h.Key == name {
@@ -187,7 +187,8 @@ func (m *mapped) header(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// fromText sets a field to a text: of a header, or a key. Fields that are no texts read it as JSON where it is some.
+// fromText sets a field to the text of a header or key. If the field is not a string and the text is valid JSON, it is
+// read as JSON.
 func (m *mapped) fromText(i int, text []byte) bool {
 	if f := &m.plan.Fields[i]; !f.IsText {
 		if bare := bytes.TrimSpace(text); json.Valid(bare) {
@@ -203,8 +204,8 @@ func (m *mapped) from(i int, doc []byte) bool {
 	return m.within(doc, func() bool { return m.d.null() || m.read(i) })
 }
 
-// asRecorded returns the members as recorded. An observation of components that the mapping puts together is what they
-// make.
+// asRecorded returns the members as recorded. An observation that the mapping assembles from components is written from
+// these.
 func (m *mapped) asRecorded() *ingest.AsRecorded {
 	recorded := m.d.recorded
 	if len(m.ev.Observation) > 0 && m.plan.Assembled {

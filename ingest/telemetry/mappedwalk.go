@@ -7,10 +7,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// The functions of this file walk records along a tree of what is wanted of them. They follow the conventions of
+// The functions in this file walk records along a tree of the values that the plan uses. They follow the conventions of
 // json.go.
 
-// walk reads a value: for what it is wanted, and what is wanted of the values in it.
+// walk reads a value for all of its uses, and walks the values within it.
 func (m *mapped) walk(n *mapping.Node) bool {
 	d := m.d
 	if d.null() {
@@ -40,7 +40,7 @@ func (m *mapped) walk(n *mapping.Node) bool {
 	return m.inside(n)
 }
 
-// inside walks the values in an object or an array. Of any other value, nothing is wanted.
+// inside walks the values of an object or an array. It skips other values, which contain nothing that is used.
 func (m *mapped) inside(n *mapping.Node) bool {
 	switch c := m.d.peek(); {
 	case c == '{' && len(n.Names) > 0:
@@ -98,7 +98,7 @@ func (m *mapped) list(n *mapping.Node) bool {
 	}
 }
 
-// use reads a value for what it is wanted. It is not null.
+// use reads a value for one use. The value must not be null.
 func (m *mapped) use(w mapping.Want) bool {
 	switch w.Kind {
 	case mapping.ForCondition:
@@ -120,7 +120,7 @@ func (m *mapped) use(w mapping.Want) bool {
 	return m.read(w.Index)
 }
 
-// events counts the elements of the array or object of events, and remembers where it is.
+// events counts the elements of the array or object of events, and records its offset.
 func (m *mapped) events() (ok bool) {
 	m.scan.array, m.scan.closing = m.d.at, ']'
 	switch m.d.peek() {
@@ -134,7 +134,7 @@ func (m *mapped) events() (ok bool) {
 	return ok
 }
 
-// column counts the values of a column, and remembers where it is.
+// column counts the values of a column, and records its offset.
 func (m *mapped) column(c *columnScan) (ok bool) {
 	switch m.d.peek() {
 	case '[':
@@ -149,7 +149,7 @@ func (m *mapped) column(c *columnScan) (ok bool) {
 	return ok
 }
 
-// sized reads an array or an object, and returns how many elements it has.
+// sized reads an array or an object, and returns its number of elements.
 func (d *decoder) sized(closing byte) (n int, ok bool) {
 	if !d.enter() {
 		return 0, false
@@ -174,8 +174,8 @@ func (d *decoder) sized(closing byte) (n int, ok bool) {
 	}
 }
 
-// condition reads a value that decides whether the record is taken. A template has the value as it is, unless any will
-// do.
+// condition reads a value that is tested by a condition. In a template, the value is part of a run that must repeat
+// exactly, unless the condition only tests its existence.
 func (m *mapped) condition(i int) bool {
 	d, c := m.d, &m.plan.Conditions[i]
 	if c.Exists {
@@ -188,12 +188,12 @@ func (m *mapped) condition(i int) bool {
 	return ok && m.decideOn(i, c.Met(text, isScalar))
 }
 
-// conditionIn decides a condition on a value that is not in the record.
+// conditionIn tests a condition on a value that is not in the record.
 func (m *mapped) conditionIn(i int, doc []byte) bool {
 	return m.within(doc, func() bool { return m.d.null() || m.condition(i) })
 }
 
-// scalar reads any value, and returns the text of a string, a number, or true or false as it is written.
+// scalar reads a value. It returns the text of a string, or a number, true or false as written.
 func (d *decoder) scalar() (text []byte, isScalar, ok bool) {
 	start := d.at
 	if d.peek() == '"' {

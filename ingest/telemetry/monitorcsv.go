@@ -8,17 +8,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Monitor is the format of one monitor.csv of Stable-Baselines3, with one line per message: #{header in JSON}, the
-// names of the columns, and one row per episode. The header may be repeated in concatenated files. A row has the return
-// r, the length l, and t, the seconds from the header's t_start to the end of the episode. t_start and t together are
-// its time. If either is missing or not a time, the row is accepted without one. Other columns are ignored.
+// Monitor is the format of a monitor.csv file of Stable-Baselines3, with one line per message. The lines are #{header
+// in JSON}, the column names, and one row per episode. The header may be repeated in concatenated files. A row has the
+// return r, the length l, and t, the seconds from the header's t_start to the end of the episode. The time of a row is
+// t_start plus t. If either is missing or invalid, the row is accepted without a time. Other columns are ignored.
 //
-// An env_id of None is none: Stable-Baselines3 writes it for environments without an id.
+// An env_id of None is ignored, because Stable-Baselines3 writes it for environments without an ID.
 type Monitor struct {
-	Policy  string // "" for the header's env_id
-	Unnamed string // policy where both are missing
-	Env     bool   // the env_id is the env of the rows
-	Agent   string // of all rows, "" for none
+	Policy  string // "" to use the header's env_id
+	Unnamed string // policy if both Policy and env_id are missing
+	Env     bool   // whether the env_id is the env of the rows
+	Agent   string // agent of all rows; "" for none
 }
 
 // NewDecoder implements Format.
@@ -31,15 +31,15 @@ type monitor struct {
 	options Monitor
 	decoder *decoder
 
-	headed   bool // a header was seen, good or bad
-	named    bool // and the names of its columns
+	headed   bool // whether a header was seen, valid or not
+	named    bool // whether the column names were seen
 	policy   string
 	env      string
-	start    int64 // t_start in Unix nanoseconds, 0 if the header has no usable one
-	unusable fault // why rows are refused; empty reason if they are not
+	start    int64 // t_start in Unix nanoseconds; 0 if the header has no valid one
+	unusable fault // why rows are refused; its reason is empty if they are not
 
-	columns    int // the number of columns
-	r, l, t    int // the indexes of r, l and t; t is -1 if absent
+	columns    int // number of columns
+	r, l, t    int // indices of r, l and t; t is -1 if absent
 	fieldsRead [][]byte
 }
 
@@ -68,7 +68,7 @@ func (m *monitor) Decode(dst []ingest.Event, msg *ingest.Message, refuse func(*i
 // Reset implements Decoder.
 func (m *monitor) Reset() { m.decoder.Reset() }
 
-// heading reads the line if it is not a row. It leaves d.fault set if the line is refused.
+// heading reads the line if it is a header or the column names. If the line is refused, d.fault is set.
 func (m *monitor) heading(d *decoder, line []byte) (heading, ok bool) {
 	switch {
 	case line[0] == '#' || !m.headed:
@@ -106,7 +106,7 @@ func (m *monitor) header(d *decoder, line []byte) bool {
 	return ok || d.fail(ingest.ReasonBadHeader, d.fault.at+1, d.fault.msg)
 }
 
-// headerOf reads the header's object: env_id, and t_start in Unix nanoseconds.
+// headerOf reads the header's object. It returns env_id, and t_start in Unix nanoseconds.
 func headerOf(d *decoder, object []byte) (id string, start int64, ok bool) {
 	d.rec, d.at, d.depth = object, 0, 0
 	d.space()
@@ -139,10 +139,10 @@ func headerOf(d *decoder, object []byte) (id string, start int64, ok bool) {
 	}
 }
 
-// maxUnixSeconds is the first number of seconds that is not a Unix time, as in telemetry.
+// maxUnixSeconds is the limit below which a number is a Unix time in seconds, as in telemetry.
 const maxUnixSeconds = 1e11
 
-// startTime reads seconds since 1970. It leaves dst at 0 for a number that is not such a time.
+// startTime reads seconds since 1970. It sets dst to 0 if the number is not such a time.
 func (d *decoder) startTime(dst *int64) bool {
 	n, ok := d.numeral()
 	if !ok {
@@ -178,8 +178,8 @@ func (m *monitor) names(d *decoder, line []byte) bool {
 	return d.fail(ingest.ReasonBadHeader, nowhere, "the row of column names must include r and l")
 }
 
-// cut splits a CSV row into its raw fields, up to one more than limit. A doubled quote inside quotes closes and reopens
-// them, which has the same effect.
+// cut splits a CSV row into at most limit+1 raw fields. A doubled quote within quotes closes and reopens them, which
+// has the same effect.
 func (m *monitor) cut(row []byte, limit int) {
 	m.fieldsRead = m.fieldsRead[:0]
 	quoted, start := false, 0
@@ -221,7 +221,7 @@ func (m *monitor) row(d *decoder, ev *ingest.Event, row []byte) bool {
 	return true
 }
 
-// time returns when the episode of the row ended in Unix nanoseconds, 0 if unknown.
+// time returns the end of the row's episode in Unix nanoseconds, or 0 if unknown.
 func (m *monitor) time(d *decoder) int64 {
 	if m.start == 0 || m.t < 0 {
 		return 0
@@ -234,7 +234,7 @@ func (m *monitor) time(d *decoder) int64 {
 	return m.start + int64(math.Round(seconds*1e6))*int64(time.Microsecond)
 }
 
-// field makes a field the record to read from.
+// field makes text the record to read from.
 func (d *decoder) field(text []byte) {
 	d.rec, d.at, d.depth = bytes.TrimSpace(text), 0, 0
 }

@@ -7,30 +7,30 @@ import (
 	"unsafe"
 )
 
-// numeral is a parsed JSON number: its value is mantissa times ten to the power of exp, with the sign.
+// numeral is a parsed JSON number. Its value is mantissa times 10^exp, with the sign.
 type numeral struct {
 	text     []byte
 	negative bool
-	integer  bool // written without fraction and exponent
-	exact    bool // mantissa holds all digits, not only the first 19 or 20
+	integer  bool // without a fraction or an exponent
+	exact    bool // whether mantissa has all digits, not only the first 19 or 20
 	mantissa uint64
 	exp      int
 }
 
-// maxMantissa is the largest mantissa that has room for another digit.
+// maxMantissa is the largest mantissa to which a digit can be appended.
 const maxMantissa = (math.MaxUint64 - 9) / 10
 
-// maxExp replaces every larger exponent. Whatever digits a record can hold, it makes every number but 0 infinite, or 0
-// if the exponent is negative.
+// maxExp replaces every larger exponent. Regardless of the digits in a record, such an exponent makes every number
+// except 0 infinite, or 0 if the exponent is negative.
 const maxExp = 1 << 30
 
-// atNumeral reports whether a JSON number is next, or something that can only be a malformed one.
+// atNumeral reports whether a number comes next, possibly a malformed one.
 func (d *decoder) atNumeral() bool {
 	c := d.peek()
 	return '0' <= c && c <= '9' || c == '-' && d.at+1 < len(d.rec) && d.rec[d.at+1] <= '9'
 }
 
-// numeral reads a number by the grammar of RFC 8259.
+// numeral reads a number according to the grammar of RFC 8259.
 func (d *decoder) numeral() (n numeral, ok bool) {
 	b, start := d.rec, d.at
 	n.integer, n.exact = true, true
@@ -56,8 +56,8 @@ func (d *decoder) numeral() (n numeral, ok bool) {
 	return n, true
 }
 
-// digits adds the digits from i on to the mantissa, each with the given weight in the exponent. It returns the index
-// after them.
+// digits appends the digits that start at i to the mantissa, and adds weight to the exponent for each. It returns the
+// index after them.
 func (n *numeral) digits(b []byte, i, weight int) int {
 	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
 		if n.mantissa > maxMantissa {
@@ -107,12 +107,12 @@ var powersOfTen = [...]float64{
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 }
 
-// float returns the nearest float64, or an infinity beyond their range. If mantissa and power are exact, their product
-// or quotient rounds once and correctly (Clinger 1990); strconv handles the rest.
+// float returns the nearest float64, or an infinity if the number is out of range. If mantissa and power are exact,
+// their product or quotient is rounded once and correctly (Clinger 1990). strconv handles all other numbers.
 func (n *numeral) float() float64 {
 	if !n.exact || n.mantissa > 1<<53 || n.exp < -22 || n.exp > 22 {
 		x, _ := strconv.ParseFloat(unsafe.String(unsafe.SliceData(n.text), len(n.text)), 64)
-		return x // infinite if out of range, as wanted
+		return x // infinite if out of range
 	}
 	x := float64(n.mantissa)
 	if n.exp < 0 {
@@ -126,7 +126,7 @@ func (n *numeral) float() float64 {
 	return x
 }
 
-// int returns an integral number that fits an int64, in any notation.
+// int returns an integer that fits in an int64, in any notation.
 func (n *numeral) int() (i int64, ok bool) {
 	if n.integer && n.exact && n.mantissa <= math.MaxInt64 {
 		if n.negative {
@@ -141,7 +141,7 @@ func (n *numeral) int() (i int64, ok bool) {
 	return int64(x), true
 }
 
-// word reads a bare word for NaN or an infinity if one is next.
+// word reads an unquoted NaN or infinity if it comes next.
 func (d *decoder) word() (x float64, ok bool) {
 	i := d.at
 	if i < len(d.rec) && (d.rec[i] == '-' || d.rec[i] == '+') {
@@ -156,7 +156,7 @@ func (d *decoder) word() (x float64, ok bool) {
 	return x, ok
 }
 
-// nonFinite reads NaN, Inf or Infinity in any case, with or without a sign.
+// nonFinite parses NaN, Inf or Infinity in any case, with or without a sign.
 func nonFinite(text []byte) (x float64, ok bool) {
 	sign := 1
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {

@@ -9,14 +9,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// field is what a value of a template is for.
+// field is the use of a value in a template.
 type field uint8
 
-// The fields: members of a record, the parts of those that have several, and values that the event does not hold.
+// The fields: members of a record, the parts of members that have several, and values that are not part of the event.
 const (
 	unknown field = iota
 	ts
-	timeInUnit // of a mapping
+	timeInUnit // from a mapping
 	policy
 	env
 	policyVersion
@@ -34,7 +34,7 @@ const (
 	passedText
 	passedTruth
 
-	// Numbers, which may be of any size.
+	// Numbers, which may have any magnitude.
 	reward
 	actionProb
 	targetProb
@@ -48,7 +48,7 @@ const (
 	passedNumber
 )
 
-// fieldOf returns the field of a member of the record.
+// fieldOf returns the field for a member of the record.
 func fieldOf(key []byte) field {
 	switch string(key) {
 	case "ts":
@@ -97,7 +97,7 @@ func fieldOf(key []byte) field {
 	return unknown
 }
 
-// listed reports whether the index of a value of the field is its place in a list.
+// listed reports whether the index of a value of this field is its position in a list.
 func (f field) listed() bool {
 	switch f {
 	case labels, rewardComponents, observations, observed, outcomes, actionElement:
@@ -106,7 +106,7 @@ func (f field) listed() bool {
 	return false
 }
 
-// constant reports whether a value of the field is taken to repeat until a record shows otherwise.
+// constant reports whether values of this field are assumed to repeat until a record differs.
 func (f field) constant() bool {
 	switch f {
 	case policy, env, policyVersion, envVersion, rewardVersion, labels, agentID, episodeID, terminated, truncated, passedText, passedTruth:
@@ -115,7 +115,7 @@ func (f field) constant() bool {
 	return false
 }
 
-// keep adds to a value of a template what an event of its record has of it.
+// keep stores the event's value in a value of a template.
 func (v *noted) keep(ev *ingest.Event) {
 	switch v.field {
 	case policy:
@@ -147,7 +147,7 @@ func (v *noted) keep(ev *ingest.Event) {
 	}
 }
 
-// set sets a field to a value that repeats.
+// set sets a field of the event to a value that repeats.
 func (v *noted) set(ev *ingest.Event) {
 	switch v.field {
 	case policy:
@@ -173,11 +173,11 @@ func (v *noted) set(ev *ingest.Event) {
 	}
 }
 
-// value reads the value of a step, just as the decoder would. It returns false for whatever it does not expect.
+// value reads the value of a step, exactly like the decoder. It returns false for anything unexpected.
 func (p *predictor) value(d *decoder, ev *ingest.Event, s *step) bool {
 	switch s.field {
 	case unknown:
-		return true // the end of the record
+		return true // end of the record
 	case labels:
 		return s.label(d, ev)
 	case passedText:
@@ -189,7 +189,7 @@ func (p *predictor) value(d *decoder, ev *ingest.Event, s *step) bool {
 	case timeInUnit:
 		return d.quickTimeIn(&ev.TS, s.index)
 	case policy:
-		return s.interned(d, &ev.Policy) && ev.Policy != "" // which no event may be without
+		return s.interned(d, &ev.Policy) && ev.Policy != "" // required in every event
 	case env:
 		return s.interned(d, &ev.Env)
 	case policyVersion:
@@ -216,7 +216,7 @@ func (p *predictor) value(d *decoder, ev *ingest.Event, s *step) bool {
 	return s.number(d, ev)
 }
 
-// number reads a value that is a number, or a word for one.
+// number reads a number, NaN or an infinity.
 func (s *step) number(d *decoder, ev *ingest.Event) bool {
 	x, ok := d.quickFloat()
 	if !ok && !s.unusual(d, &x) {
@@ -246,7 +246,7 @@ func (s *step) number(d *decoder, ev *ingest.Event) bool {
 	return true
 }
 
-// unusual reads a number in one of the other notations of its field.
+// unusual reads a number in one of the less common notations of its field.
 func (s *step) unusual(d *decoder, x *float64) bool {
 	isNumber, ok := false, false
 	switch s.field {
@@ -268,7 +268,7 @@ func (s *step) unusual(d *decoder, x *float64) bool {
 	return isNumber && ok
 }
 
-// label reads the value of a label at the end of the list.
+// label reads the value of a label, and appends it to the list.
 func (s *step) label(d *decoder, ev *ingest.Event) bool {
 	value, ok := d.labelValue()
 	if ok {
@@ -277,7 +277,7 @@ func (s *step) label(d *decoder, ev *ingest.Event) bool {
 	return ok
 }
 
-// quickFloat reads a number if it is in a common notation.
+// quickFloat reads a number in a common notation.
 func (d *decoder) quickFloat() (x float64, ok bool) {
 	q, ok := quickDecimal(d.rec, d.at)
 	if !ok || q.mantissa > 1<<53 {
@@ -296,7 +296,7 @@ func (d *decoder) quickCount(dst *int64) bool {
 	return true
 }
 
-// interned reads a name that is interned, which most often is that of the record before.
+// interned reads an interned string, which is usually the same as in the previous record.
 func (s *step) interned(d *decoder, dst *string) bool {
 	start := d.at + 1
 	end := start + len(s.last)
@@ -307,7 +307,7 @@ func (s *step) interned(d *decoder, dst *string) bool {
 	if !d.name(dst) {
 		return false
 	}
-	if s.last = ""; len(*dst) == d.at-1-start && d.rec[start-1] == '"' { // an escape is longer than what it stands for
+	if s.last = ""; len(*dst) == d.at-1-start && d.rec[start-1] == '"' { // an escape sequence is longer than its character
 		s.last = *dst
 	}
 	return true
@@ -317,7 +317,7 @@ func (s *step) interned(d *decoder, dst *string) bool {
 func (s *step) action(d *decoder, a *ingest.Action) bool {
 	switch d.peek() {
 	case '[':
-		return false // its numbers count against MaxValues
+		return false // its numbers count towards MaxValues
 	case '"':
 		*a = ingest.Action{Kind: ingest.ActionCategory, Values: a.Values[:0]}
 		return s.interned(d, &a.Category)
@@ -332,7 +332,8 @@ func (s *step) action(d *decoder, a *ingest.Action) bool {
 	return true
 }
 
-// passText reads a string that the event does not hold. One that holds a word for a number may be a value of it.
+// passText reads a string that is not part of the event. It returns false for a quoted NaN or infinity, which may be a
+// number in an observation.
 func (d *decoder) passText() bool {
 	if d.peek() != '"' {
 		return false
@@ -342,14 +343,14 @@ func (d *decoder) passText() bool {
 	return ok && !isWord
 }
 
-// minute is the beginning of the minute of the last timestamp, in Unix seconds without regard to its zone.
+// minute is the start of the last timestamp's minute, in Unix seconds without regard to the time zone.
 type minute struct {
 	known bool
 	text  [len("2006-01-02T15:04:")]byte
 	begin int64
 }
 
-// timestamp reads a timestamp. Most are of the same minute as the one before.
+// timestamp reads a timestamp. Most are in the same minute as the previous one.
 func (p *predictor) timestamp(d *decoder, dst *int64) bool {
 	if d.peek() != '"' {
 		return d.quickUnixTime(dst)
@@ -392,18 +393,18 @@ func (d *decoder) quickTimeIn(dst *int64, exponent int) bool {
 	return ok
 }
 
-// maxQuickDigits is how many digits quickDecimal reads, such that the mantissa holds them all.
+// maxQuickDigits is the maximum number of digits that quickDecimal reads, so that the mantissa cannot overflow.
 const maxQuickDigits = 18
 
 // decimal is a number without an exponent.
 type decimal struct {
 	mantissa uint64
-	places   int // digits behind the point
-	end      int // of the number in its record
+	places   int // number of digits after the decimal point
+	end      int // index after the number in its record
 	negative bool
 }
 
-// float returns the nearest float64, if the mantissa is at most 2^53 and so exact.
+// float returns the nearest float64. The mantissa must be at most 2^53, so that it is exact.
 func (q *decimal) float() float64 {
 	x := float64(q.mantissa) / powersOfTen[q.places]
 	if q.negative {
@@ -412,15 +413,15 @@ func (q *decimal) float() float64 {
 	return x
 }
 
-// quickDecimal reads the number at i, most of its digits eight at a time. It leaves numbers of more than 18 digits and
-// those with an exponent to others, and whatever is no number.
+// quickDecimal parses the number at i, mostly eight digits at a time. It returns false for numbers with more than 18
+// digits or an exponent, and for anything that is not a number.
 func quickDecimal(b []byte, i int) (q decimal, ok bool) {
 	if i < len(b) && b[i] == '-' {
 		q.negative = true
 		i++
 	}
 	first := i
-	for ; i < len(b) && i < first+4 && '0' <= b[i] && b[i] <= '9'; i++ { // most numbers have few digits before the point
+	for ; i < len(b) && i < first+4 && '0' <= b[i] && b[i] <= '9'; i++ { // most numbers have few digits before the decimal point
 		q.mantissa = q.mantissa*10 + uint64(b[i]-'0')
 	}
 	if i == first+4 {
@@ -441,11 +442,11 @@ func quickDecimal(b []byte, i int) (q decimal, ok bool) {
 	return q, whole+q.places <= maxQuickDigits && (i == len(b) || b[i]|0x20 != 'e')
 }
 
-// quickPowers are the powers of ten up to eight digits.
+// quickPowers contains the powers of ten up to 10^8.
 var quickPowers = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
 
-// quickDigits adds the digits from i on to a mantissa, which overflows if they are too many, and returns the index
-// after them.
+// quickDigits appends the digits that start at i to a mantissa, and returns the index after them. The mantissa
+// overflows if there are too many digits.
 func quickDigits(b []byte, i int, mantissa uint64) (uint64, int) {
 	for i+8 <= len(b) {
 		value, digits := eightDigits(binary.LittleEndian.Uint64(b[i:]))
@@ -460,9 +461,9 @@ func quickDigits(b []byte, i int, mantissa uint64) (uint64, int) {
 	return mantissa, i
 }
 
-// eightDigits returns how many of eight characters are digits before the first that is not, and their value. The first
-// character is the lowest byte. A sum can carry into the next byte only above a character that is no digit, so the
-// lowest set bit is right.
+// eightDigits returns the number of digits at the beginning of eight characters, and their value. The first character
+// is the lowest byte. An addition can only carry into the next byte from a character that is not a digit, so the lowest
+// set bit is correct.
 func eightDigits(w uint64) (value uint64, digits int) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	w ^= ones * '0'
@@ -471,7 +472,7 @@ func eightDigits(w uint64) (value uint64, digits int) {
 	} else {
 		digits = 8
 	}
-	w <<= 8 * (8 - digits) // zeros before them
+	w <<= 8 * (8 - digits) // prepend zeros
 	w = w*10 + w>>8        // pairs of digits, in every other byte
 	w = (w&0x000000ff000000ff)*(100+1_000_000<<32) + (w>>16&0x000000ff000000ff)*(1+10_000<<32)
 	return w >> 32, digits

@@ -6,66 +6,67 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Prediction: a producer writes the same members in the same order again and again, and only some of the values change.
-// So the predictor keeps templates of records that the decoder has read. A template alternates between runs of bytes,
-// which a record must repeat exactly, and values, which may differ. A record that fits needs no look-up of keys, no
-// interning of names, and no checks of what the bytes of a run mean.
+// Prediction: a producer writes the same members in the same order in every record, and only some of the values change.
+// Therefore, the predictor keeps templates of records that the decoder has read. A template alternates between runs of
+// bytes, which a record must repeat exactly, and values, which may differ. A record that fits needs no lookup of keys,
+// no interning of names, and no parsing of the bytes in a run.
 //
-// The decoder stays as it is: it reads every record that fits no template, and is what the predictor is compared with.
-// What makes both agree is how a template comes about. While the decoder reads a record, it notes in a lesson which
-// bytes were which value; these become the values of the template, and all other bytes its runs. A run may hold
-// anything the decoder has accepted: white space, null, members that are not wanted. A value is read by the method that
-// the decoder would call there, or by a faster one for the most common notations. If one of them fails, or a run
-// differs, nothing is concluded about the record: the decoder reads it from its beginning, and accepts or refuses it.
+// The decoder reads every record that fits no template, and is the reference for the predictor. Both agree because of
+// how a template is made. While the decoder reads a record, it notes in a lesson which bytes were which value. These
+// bytes become the values of the template, and all other bytes its runs. A run may contain anything that the decoder
+// has accepted: white space, null, or members that are not used. A value is read by the same method that the decoder
+// would call, or by a faster one for the most common notations. If reading a value fails, or a run differs, this says
+// nothing about the record: the decoder reads it from its beginning, and accepts or refuses it.
 //
-// Strings and truth values begin as part of a run. When a record differs from a template in such values only, they
+// Strings and booleans are part of a run at first. When a record differs from a template only in such values, they
 // become values of the template that may differ from then on.
 //
-// Where a record departs from one template, it may follow another that has been the same up to there: reading goes on
-// in that one. This works because an event after so many bytes of a record depends on these bytes alone.
+// If a record departs from a template, it may fit another one that is the same up to this point. Reading then continues
+// with that template. This works because the state of an event depends only on the bytes of the record that have been
+// read.
 //
-// Of a mapped record, a template stands for the walk, with the fields that have a value; what is not in the record, such
-// as defaults, follows in both cases.
+// For a mapped record, a template replaces the walk, including which fields have a value. Values that are not in the
+// record, such as defaults, are added in both cases.
 
-// The bounds of what a predictor keeps.
+// The limits of a predictor.
 const (
 	maxTemplates      = 16
-	maxTemplateRecord = 1 << 13 // bytes of a record that becomes a template
-	maxTemplateValues = 512     // of a record, also those that it does not note; far below MaxValues, so that no record that fits has too many
+	maxTemplateRecord = 1 << 13 // maximum number of bytes of a record that becomes a template
+	maxTemplateValues = 512     // values of such a record, including unnoted ones; far below MaxValues, so no record that fits can exceed it
 )
 
-// predictor reads records that fit a template. It allocates nothing but for what it learns. It takes 2 MiB at most, and
-// 100 kB with 16 templates of 25 values.
+// predictor reads records that fit a template. It allocates only when it learns. It takes at most 2 MiB, and 100 kB
+// with 16 templates of 25 values.
 type predictor struct {
 	templates []template
-	shared    [maxTemplates][maxTemplates]int // how many steps two templates have in common at their beginnings
-	last      int                             // template of the record before
-	oldest    int                             // template to replace
+	shared    [maxTemplates][maxTemplates]int // number of leading steps that two templates have in common
+	last      int                             // template of the previous record
+	oldest    int                             // template to replace next
 	governor  governor
 	lesson    lesson
 	minute    minute
 }
 
-// template is a record with values that may differ.
+// template is a record in which some values may differ.
 type template struct {
 	record []byte  // as learned
 	values []noted // of the record, in order
-	steps  []step  // made of them
-	next   int     // template of the record that followed this one the last time
+	steps  []step  // compiled from values
+	next   int     // template of the record that last followed a record of this one
 
-	seen, decided []bool // of a mapped record: fields that have a value, and conditions that are met
+	seen, decided []bool // for a mapped record: the fields that have a value, and the conditions that have been tested
 }
 
-// step is a run of bytes and the value that follows it. The last step has no value: its run ends the record.
+// step is a run of bytes followed by a value. The last step has no value, because its run ends the record.
 type step struct {
-	run      []byte  // part of the record of the template
-	repeated []noted // values in the run
+	run      []byte  // part of the template's record
+	repeated []noted // values within the run
 	noted
-	last string // value of the record before, if the field is a name that was written without escapes
+	last string // value in the previous record, if the field is interned and was written without escapes
 }
 
-// next appends the event of the record of d to dst, if a template fits. If not, it leaves dst as it is, and may have d
-// note a lesson.
+// next appends the event of d's record to dst if a template fits. Otherwise, it leaves dst unchanged, and may start a
+// lesson in d.
 func (p *predictor) next(d *decoder, dst []ingest.Event, pos ingest.Position) (events []ingest.Event, fits bool) {
 	if !p.wanted(d) {
 		return dst, false
@@ -77,13 +78,13 @@ func (p *predictor) next(d *decoder, dst []ingest.Event, pos ingest.Position) (e
 	return events[:len(events)-1], false
 }
 
-// wanted reports whether to predict the record of d.
+// wanted reports whether to try prediction for d's record.
 func (p *predictor) wanted(d *decoder) bool {
 	return p.governor.on() && len(d.rec) <= d.options.MaxRecord
 }
 
-// predict reads the record of d into an empty event, if a template fits. If not, the event has to be emptied again, and
-// d may note a lesson.
+// predict reads d's record into an empty event if a template fits. Otherwise, the caller must reset the event, and d
+// may have a lesson.
 func (p *predictor) predict(d *decoder, ev *ingest.Event) (fits bool) {
 	fits = p.read(d, ev)
 	p.governor.count(fits)
@@ -94,14 +95,15 @@ func (p *predictor) predict(d *decoder, ev *ingest.Event) (fits bool) {
 	return fits
 }
 
-// read reads the record by the template that followed last time, and by others from where it departs from that.
+// read reads the record with the template that followed last time. Where the record departs from it, read continues
+// with other templates.
 func (p *predictor) read(d *decoder, ev *ingest.Event) bool {
 	if len(p.templates) == 0 {
 		return false
 	}
 	i := p.templates[p.last].next
 	d.at, d.depth, d.values, d.deep = 0, 0, 0, 0
-	departed := 0 // set of templates that the record has departed from
+	departed := 0 // bit set of the templates from which the record has departed
 	for k := 0; ; {
 		t := &p.templates[i]
 		at := d.at
@@ -124,7 +126,7 @@ func (p *predictor) read(d *decoder, ev *ingest.Event) bool {
 	return true
 }
 
-// alike returns a template that has the first k steps in common with i, or -1.
+// alike returns a template that has its first k steps in common with template i, or -1.
 func (p *predictor) alike(i, k, departed int) int {
 	for j := range p.templates {
 		if departed&(1<<j) == 0 && p.shared[i][j] >= k {
@@ -134,8 +136,8 @@ func (p *predictor) alike(i, k, departed int) int {
 	return -1
 }
 
-// step reads a run and its value. After a failure, the event may have values of the run: whichever template fits has
-// the same bytes, and so the same values.
+// step reads a run and its value. After a failure, the event may have values from the run. This does no harm, because
+// any template that fits has the same bytes there, and therefore the same values.
 func (p *predictor) step(d *decoder, ev *ingest.Event, s *step) bool {
 	end := d.at + len(s.run)
 	if end > len(d.rec) || string(d.rec[d.at:end]) != string(s.run) {
@@ -148,14 +150,15 @@ func (p *predictor) step(d *decoder, ev *ingest.Event, s *step) bool {
 	return p.value(d, ev, s)
 }
 
-// follow remembers that a record of the template followed the one before.
+// follow records that a record of template i followed the previous record.
 func (p *predictor) follow(i int) {
 	p.templates[p.last].next = i
 	p.last = i
 }
 
-// learn ends the lesson of a record that the decoder has read as ev, nil if it was refused. It makes a template of the
-// record, or lets one fit that differs only in values, and returns it; nil if the record cannot be one.
+// learn ends the lesson for a record that the decoder has read as ev, or refused if ev is nil. It makes a template from
+// the record, or extends one that differs from it only in values, and returns this template. It returns nil if the
+// record is not suitable.
 func (p *predictor) learn(d *decoder, ev *ingest.Event) *template {
 	l := d.lesson
 	d.lesson, l.ev = nil, nil // the batch may be freed before the next lesson
@@ -183,7 +186,7 @@ func (p *predictor) learn(d *decoder, ev *ingest.Event) *template {
 	return &p.templates[i]
 }
 
-// common returns how many steps are the same at the beginnings of two templates.
+// common returns the number of leading steps that two templates have in common.
 func common(a, b []step) int {
 	for k := range min(len(a), len(b)) {
 		x, y := &a[k], &b[k]
@@ -194,7 +197,7 @@ func common(a, b []step) int {
 	return min(len(a), len(b))
 }
 
-// make makes the template that of a record. It reuses the memory of the template.
+// make sets the template to that of a record. It reuses the template's memory.
 func (t *template) make(rec []byte, values []noted, ev *ingest.Event) {
 	t.record, t.values = append(t.record[:0], rec...), append(t.values[:0], values...)
 	for i := range t.values {
@@ -203,7 +206,7 @@ func (t *template) make(rec []byte, values []noted, ev *ingest.Event) {
 	t.compile()
 }
 
-// compile makes the steps of the values that may differ.
+// compile builds the steps from the values that may differ.
 func (t *template) compile() {
 	t.steps = t.steps[:0]
 	at, first := 0, 0
@@ -216,7 +219,7 @@ func (t *template) compile() {
 	t.steps = append(t.steps, step{run: t.record[at:], repeated: t.values[first:]})
 }
 
-// sameBut reports whether a record differs from that of the template in values only.
+// sameBut reports whether a record differs from the template's record only in values.
 func (t *template) sameBut(rec []byte, values []noted) bool {
 	if len(values) != len(t.values) {
 		return false
@@ -232,7 +235,7 @@ func (t *template) sameBut(rec []byte, values []noted) bool {
 	return string(t.record[mine:]) == string(rec[its:])
 }
 
-// widen lets the template fit a record that differs from it in values only.
+// widen changes the template so that it also fits a record that differs only in values.
 func (t *template) widen(rec []byte, values []noted) {
 	for i := range values {
 		a, b := &t.values[i], &values[i]
@@ -241,37 +244,37 @@ func (t *template) widen(rec []byte, values []noted) {
 	t.compile()
 }
 
-// lesson is what the decoder notes about a record that fits no template.
+// lesson contains the decoder's notes about a record that fits no template.
 type lesson struct {
-	ev      *ingest.Event // that is read into
+	ev      *ingest.Event // event being filled
 	values  []noted
-	members uint32 // set of the fields that are members and were read
-	spoiled bool   // the record must not become a template
+	members uint32 // bit set of the members that have been read
+	spoiled bool   // whether the record must not become a template
 }
 
 // noted is a value of a record.
 type noted struct {
 	from, to int // in the record
-	index    int // in the list of the field; of a time in a unit, the exponent of that
+	index    int // position in the field's list; for a time in a unit, the unit's exponent
 	field    field
-	scale    float64 // of a mapping, for a number; 0 for none
-	varies   bool    // from record to record
-	truth    bool    // in a template: the value, if it is one
-	name     string  // in a template: of the component or label
-	text     string  // in a template: the value, if it is a string that may repeat
+	scale    float64 // factor from a mapping; 0 if there is none
+	varies   bool    // whether it may differ between records
+	truth    bool    // in a template: the value of a boolean
+	name     string  // in a template: name of the component or label
+	text     string  // in a template: the value of a string that may repeat
 }
 
 func (l *lesson) begin(ev *ingest.Event) {
 	*l = lesson{ev: ev, values: l.values[:0]}
 }
 
-// member notes that a member of the record was read. It returns true.
+// member notes that a member of the record was read. It always returns true.
 func (l *lesson) member(f field, rec []byte, from, to int) bool {
 	if f == unknown {
-		return true // its parts were noted
+		return true // its parts have been noted
 	}
 	if l.members&(1<<f) != 0 {
-		l.spoiled = true // a repeated member: what it had in common with the first is not known
+		l.spoiled = true // repeated member, whose effect on the first one is unknown
 	}
 	l.members |= 1 << f
 	if c := rec[from]; c != '{' && c != '[' {
@@ -290,7 +293,8 @@ func (l *lesson) add(f field, index, from, to int) {
 	l.values = append(l.values, noted{from: from, to: to, field: f, index: index, varies: !f.constant()})
 }
 
-// has reports whether a name was repeated: places in a list grow, if not. Values of one list follow one another.
+// has reports whether a name in a list was repeated. Without repetitions, positions increase. The values of a list are
+// consecutive.
 func (l *lesson) has(f field, index int) bool {
 	for _, v := range slices.Backward(l.values) {
 		if v.field == f {
@@ -300,7 +304,8 @@ func (l *lesson) has(f field, index int) bool {
 	return false
 }
 
-// note adds a value of the record, which ends where the decoder is, to a lesson. It returns true.
+// note adds a value of the record, which starts at from and ends at the current position, to the lesson. It always
+// returns true.
 func (d *decoder) note(f field, index, from int) bool {
 	if d.lesson != nil {
 		d.lesson.add(f, index, from, d.at)
@@ -308,7 +313,7 @@ func (d *decoder) note(f field, index, from int) bool {
 	return true
 }
 
-// noteScale adds to the value noted last what it is multiplied by.
+// noteScale sets the scale of the last noted value.
 func (d *decoder) noteScale(scale float64) {
 	if d.lesson == nil || scale == 1 || len(d.lesson.values) == 0 {
 		return
@@ -331,8 +336,8 @@ func (d *decoder) noteComponent(list *[]ingest.Value, index, from int) {
 	}
 }
 
-// The governor tries templates on governed records at a time, and then pauses if fewer than enough of them fit: to try
-// and to learn costs more than it saves where records have many shapes, or members in random order.
+// The governor tries templates on governed records, and then pauses if fewer than enough of them fit. If records have
+// many different structures, or members in random order, trying and learning take more time than they save.
 const (
 	governed  = 256
 	enough    = governed * 3 / 4
@@ -340,11 +345,11 @@ const (
 	pauseMost = 1 << 16
 )
 
-// governor decides whether to predict.
+// governor decides whether to use prediction.
 type governor struct {
 	tried, fitted int
-	paused        int // records still to leave to the decoder
-	pause         int // length of the last pause, 0 if enough records have fitted since
+	paused        int // number of records that are still left to the decoder
+	pause         int // length of the last pause; 0 if enough records have fitted since
 }
 
 // on reports whether to predict the next record.
@@ -356,7 +361,7 @@ func (g *governor) on() bool {
 	return true
 }
 
-// discount takes back the last result: it was of a record to leave out, which no template can fit.
+// discount ignores the last result. It was for a skipped record, which cannot fit a template.
 func (g *governor) discount() { g.tried = max(g.tried-1, 0) }
 
 // count adds the result of a prediction.

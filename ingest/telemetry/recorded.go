@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// keep keeps the value that starts at start as it was recorded, if the options ask for it. It returns true.
+// keep stores the value that starts at start as recorded, if the options request it. It always returns true.
 func (d *decoder) keep(dst *json.RawMessage, start int) bool {
 	if d.options.AsRecorded {
 		*dst = quoteWords(d.rec[start:d.at])
@@ -13,8 +13,7 @@ func (d *decoder) keep(dst *json.RawMessage, start int) bool {
 	return true
 }
 
-// quoteWords converts a value that the decoder has read to JSON by RFC 8259: it quotes the words for NaN and
-// infinities.
+// quoteWords converts a value that the decoder has read to RFC 8259 JSON by quoting NaN and infinities.
 func quoteWords(value []byte) []byte {
 	out := make([]byte, 0, len(value)+2)
 	for rest := value; len(rest) > 0; {
@@ -29,7 +28,8 @@ func quoteWords(value []byte) []byte {
 	return out
 }
 
-// tokenLength returns the length of the string, number or word at the beginning of valid JSON, and 1 for anything else.
+// tokenLength returns the length of the string, number or word at the beginning of text, and 1 for anything else. text
+// must be valid JSON, except for NaN and infinities.
 func tokenLength(text []byte) int {
 	n := 1
 	if text[0] != '"' {

@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// timestamp reads an RFC 3339 string or a Unix number, with or without a fraction: seconds below 1e11, milliseconds
-// below 1e14, microseconds below 1e17, and nanoseconds from there on.
+// timestamp reads an RFC 3339 string or a Unix time, with or without a fraction. Numbers below 1e11 are seconds, below
+// 1e14 milliseconds, below 1e17 microseconds, and others nanoseconds.
 func (d *decoder) timestamp(dst *int64) bool {
 	start := d.at
 	var ok bool
@@ -41,7 +41,7 @@ func (d *decoder) timestamp(dst *int64) bool {
 	return true
 }
 
-// unixNano returns the nanoseconds of a Unix time exactly. It truncates fractions of a nanosecond.
+// unixNano returns a Unix time in nanoseconds, exactly. It truncates fractions of a nanosecond.
 func unixNano(n *numeral) (ns int64, ok bool) {
 	switch x := n.float(); {
 	case x < 1e11:
@@ -54,7 +54,7 @@ func unixNano(n *numeral) (ns int64, ok bool) {
 	return n.nanoseconds(0)
 }
 
-// nanoseconds returns the number times ten to the power of unit, exactly.
+// nanoseconds returns the number times 10^unit, exactly. It truncates fractions.
 func (n *numeral) nanoseconds(unit int) (ns int64, ok bool) {
 	if n.negative && n.mantissa > 0 || n.mantissa > 0 && n.exp > 19 {
 		return 0, false
@@ -76,10 +76,10 @@ func (n *numeral) nanoseconds(unit int) (ns int64, ok bool) {
 	return int64(m), m <= math.MaxInt64
 }
 
-// parseTime returns the Unix nanoseconds of YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm). As RFC 3339 allows, T and Z may be
-// in lower case and a space may replace T; a leap second is the first second of the next minute. Digits beyond
-// nanoseconds are truncated. With a zone, the offset may also be missing, ±hhmm or ±hh, and a comma may replace the
-// point, as in ISO 8601, and the date may be DD.MM.YYYY; what is missing of YYYY-MM-DD and YYYY-MM-DDThh:mm is 0.
+// parseTime returns the Unix nanoseconds of YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm). As RFC 3339 allows, T and Z may
+// be in lower case, and a space may replace T. A leap second is the first second of the next minute. Digits beyond
+// nanoseconds are truncated. With a zone, the offset may also be missing, ±hhmm or ±hh, a comma may replace the point,
+// as in ISO 8601, and the date may be DD.MM.YYYY. In YYYY-MM-DD and YYYY-MM-DDThh:mm, the missing parts are 0.
 func parseTime(b []byte, zone *time.Location) (ns int64, ok bool) {
 	var turned [len("20.11.2026 10:00:00.123456789+01:00")]byte
 	if n := len(b); zone != nil && n >= len("20.11.2026") && n <= len(turned) && b[2] == '.' && b[5] == '.' {
@@ -104,8 +104,8 @@ func parseTime(b []byte, zone *time.Location) (ns int64, ok bool) {
 // minTimestamp is the length of the shortest timestamp.
 const minTimestamp = len("2006-01-02T15:04:05")
 
-// minuteOf returns the Unix seconds at the beginning of the minute of a timestamp, as if it were in UTC. It reads the
-// first 17 bytes.
+// minuteOf returns the Unix seconds at the start of a timestamp's minute, as if it were in UTC. It reads the first 17
+// bytes.
 func minuteOf(b []byte) (s int64, ok bool) {
 	if b[4] != '-' || b[7] != '-' || b[13] != ':' || b[16] != ':' ||
 		b[10] != 'T' && b[10] != 't' && b[10] != ' ' {
@@ -120,8 +120,8 @@ func minuteOf(b []byte) (s int64, ok bool) {
 	return daysSince1970(year, month, day)*86400 + int64(hour*3600+minute*60), true
 }
 
-// withinMinute returns the Unix nanoseconds of a timestamp from the beginning of its minute and the bytes behind the
-// first 17.
+// withinMinute returns the Unix nanoseconds of a timestamp from the start of its minute and the bytes after the first
+// 17.
 func withinMinute(minute int64, b []byte, zone *time.Location) (ns int64, ok bool) {
 	second := twoDigits(b, 17)
 	if second < 0 || second > 60 {
@@ -146,10 +146,11 @@ func withinMinute(minute int64, b []byte, zone *time.Location) (ns int64, ok boo
 	return s*int64(time.Second) + frac, true
 }
 
-// inZone returns the Unix seconds at which clocks in a zone show what those in UTC show at s: the first time, if they are
-// set back and show it twice. If they are set forward and never show it, they are taken not to be set yet.
+// inZone returns the Unix seconds at which clocks in a zone show the same time as clocks in UTC at s. If clocks are set
+// back and show this time twice, it returns the first one. If clocks are set forward and skip this time, it uses the
+// offset before the change.
 func inZone(s int64, zone *time.Location) int64 {
-	const aDay = 24 * 60 * 60 // before a change of offset, and farther than any offset from UTC
+	const aDay = 24 * 60 * 60 // safely before a change of offset, and longer than any offset from UTC
 	before := offsetAt(s-aDay, zone)
 	if offsetAt(s-before, zone) == before {
 		return s - before
@@ -160,13 +161,13 @@ func inZone(s int64, zone *time.Location) int64 {
 	return s - before
 }
 
-// offsetAt returns how many seconds east of UTC a zone is.
+// offsetAt returns the offset of a zone at the given time, in seconds east of UTC.
 func offsetAt(unix int64, zone *time.Location) int64 {
 	_, offset := time.Unix(unix, 0).In(zone).Zone()
 	return int64(offset)
 }
 
-// twoDigits reads two digits. For anything else the result is so far below 0 that no sum with other digits is a valid
+// twoDigits reads two digits. For anything else, the result is so negative that no sum with other digits is a valid
 // date.
 func twoDigits(b []byte, i int) int {
 	hi, lo := b[i]-'0', b[i+1]-'0'
@@ -189,7 +190,8 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// daysSince1970 counts days of the Gregorian calendar, in years that begin in March so that the leap day comes last.
+// daysSince1970 counts days in the Gregorian calendar. It uses years that begin in March, so that the leap day comes
+// last.
 func daysSince1970(year, month, day int) int64 {
 	if month < 3 {
 		year--
@@ -210,7 +212,7 @@ func fractionOfSecond(b []byte, comma bool) (ns int64, rest []byte, ok bool) {
 	return ns, b[i:], i > 1
 }
 
-// zoneOffset reads Z or ±hh:mm, and ±hhmm and ±hh if short is set. It returns seconds east of UTC.
+// zoneOffset parses Z or ±hh:mm, and also ±hhmm and ±hh if short is set. It returns seconds east of UTC.
 func zoneOffset(b []byte, short bool) (seconds int64, ok bool) {
 	if len(b) == 1 && (b[0] == 'Z' || b[0] == 'z') {
 		return 0, true

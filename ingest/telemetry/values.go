@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The functions of this file read the values of members, by their types. They follow the conventions of json.go.
+// The functions in this file read the values of members by type. They follow the conventions of json.go.
 
 // text reads a string, or a number as written. The text is valid until the next string is read.
 func (d *decoder) text() (text []byte, ok bool) {
@@ -30,7 +30,7 @@ func (d *decoder) text() (text []byte, ok bool) {
 	return text, d.keepable(start, text)
 }
 
-// keepable reports whether the last string read may become part of an event.
+// keepable reports whether the last string read may be part of an event.
 func (d *decoder) keepable(start int, text []byte) bool {
 	switch {
 	case len(text) > ingest.MaxString:
@@ -67,8 +67,8 @@ func (d *decoder) memberName() (name string, ok bool) {
 	return d.names.Get(text), true
 }
 
-// partName reads the name of a member of a named value, after the name of that value and a dot. kept is false if it is too
-// long, or no name.
+// partName reads the name of a member of a named value, and prepends the name of that value and a dot. kept is false if
+// the result is too long or contains a NUL.
 func (d *decoder) partName(within string) (name string, kept, ok bool) {
 	text, ok := d.key()
 	if !ok || d.nul || len(within)+1+len(text) > ingest.MaxString {
@@ -95,7 +95,7 @@ func (d *decoder) boolean(dst *bool) bool {
 	return d.wrongType("true or false")
 }
 
-// count reads an integral number that is not negative.
+// count reads a non-negative integer.
 func (d *decoder) count(dst *int64) bool {
 	start := d.at
 	if !d.atNumeral() {
@@ -116,13 +116,13 @@ func (d *decoder) count(dst *int64) bool {
 	return true
 }
 
-// number reads a number, or a word for NaN or an infinity, bare or in a string.
+// number reads a number, NaN or an infinity. The latter two may be quoted.
 func (d *decoder) number(dst *float64) bool {
 	isNumber, ok := d.tryNumber(dst)
 	return ok && (isNumber || d.wrongType("a number"))
 }
 
-// tryNumber reads a number if one is next, and nothing otherwise.
+// tryNumber reads a number if one comes next, and nothing otherwise.
 func (d *decoder) tryNumber(dst *float64) (isNumber, ok bool) {
 	switch {
 	case d.atNumeral():
@@ -141,8 +141,7 @@ func (d *decoder) tryNumber(dst *float64) (isNumber, ok bool) {
 	return isWord, true
 }
 
-// quotedWord reads a string that holds a word for NaN or an infinity. It reads nothing if the string holds something
-// else.
+// quotedWord reads a quoted NaN or infinity. It reads nothing if the string is something else.
 func (d *decoder) quotedWord(dst *float64) (isNumber, ok bool) {
 	start := d.at
 	text, ok := d.str()
@@ -158,8 +157,7 @@ func (d *decoder) quotedWord(dst *float64) (isNumber, ok bool) {
 	return true, true
 }
 
-// component reads a number or a boolean, which is 1 or 0. Other values are skipped if ignoring is set, and refused
-// otherwise.
+// component reads a number, or a boolean as 1 or 0. Other values are skipped if ignoring is set, and refused otherwise.
 func (d *decoder) component(dst *float64, ignoring bool) (isNumber, ok bool) {
 	switch {
 	case d.peek() == 't' && d.literal("true"):
@@ -178,7 +176,7 @@ func (d *decoder) component(dst *float64, ignoring bool) (isNumber, ok bool) {
 	return false, d.wrongType("a number")
 }
 
-// counted counts a number against MaxValues.
+// counted counts a number towards MaxValues.
 func (d *decoder) counted() bool {
 	if d.values == ingest.MaxValues {
 		return d.fail(ingest.ReasonTooManyValues, d.at, "more than "+strconv.Itoa(ingest.MaxValues)+" numbers")
@@ -187,8 +185,8 @@ func (d *decoder) counted() bool {
 	return true
 }
 
-// components reads an object of numbers. If it is an observation, values in it may have parts, and those that are not
-// numbers are left out.
+// components reads an object of numbers. In an observation, values may be nested, and values that are not numbers are
+// skipped.
 func (d *decoder) components(dst *[]ingest.Value, observation bool) bool {
 	if d.peek() != '{' {
 		return d.wrongType("an object of numbers")
@@ -252,10 +250,11 @@ func (d *decoder) namedComponent(dst *[]ingest.Value, name string, ignoring bool
 	return true
 }
 
-// mostParts is how many numbers of an observation are read from objects and arrays in it. Others are left out.
+// mostParts is the maximum number of numbers that are read from objects and arrays within an observation. The others
+// are skipped.
 const mostParts = 512
 
-// membersOf reads an object inside of an observation. The names of its numbers begin with that of the value.
+// membersOf reads an object within an observation. The names of its numbers begin with within.
 func (d *decoder) membersOf(dst *[]ingest.Value, within string) bool {
 	if !d.enter() {
 		return false
@@ -284,7 +283,7 @@ func (d *decoder) membersOf(dst *[]ingest.Value, within string) bool {
 	}
 }
 
-// elements reads an array inside of an observation, which is small. level is 1, or 2 if it is in another array.
+// elements reads a small array within an observation. level is 1, or 2 if it is within another array.
 func (d *decoder) elements(dst *[]ingest.Value, within string, level int) bool {
 	if !d.enter() {
 		return false
@@ -305,8 +304,8 @@ func (d *decoder) elements(dst *[]ingest.Value, within string, level int) bool {
 	}
 }
 
-// part reads a value inside of a value of an observation: in an object, or in an array of a level. Arrays in an array in an
-// array, as images have, are left out.
+// part reads a nested value of an observation. level is that of the array that contains it, or 0 for an object. Arrays
+// at a third level, as in images, are skipped.
 func (d *decoder) part(dst *[]ingest.Value, name string, level int) bool {
 	switch c := d.peek(); {
 	case slices.Contains(d.own, name), c == '[' && level == 2:
@@ -328,16 +327,16 @@ func (d *decoder) part(dst *[]ingest.Value, name string, level int) bool {
 	d.deep++
 	f := observed // null is NaN
 	if level == 0 {
-		f = observations // null is nothing
+		f = observations // null is ignored
 	}
 	return d.note(f, d.put(dst, name, x), start)
 }
 
-// maxElements is how many elements an array inside of an observation may have, with those of the arrays in it. Larger
-// ones, such as images and embeddings, are left out.
+// maxElements is the maximum number of elements of an array within an observation, including those of nested arrays.
+// Larger arrays, such as images and embeddings, are skipped.
 const maxElements = 256
 
-// size is whether an array has at most maxElements.
+// size says whether an array has at most maxElements elements.
 type size int
 
 const (
@@ -346,10 +345,10 @@ const (
 	isLarge
 )
 
-// sizeOf returns the size of the array at a place.
+// sizeOf returns the size of the array that starts at start.
 func (d *decoder) sizeOf(start int) size {
 	at, depth, lesson := d.at, d.depth, d.lesson
-	d.at, d.lesson = start, nil // what is passed here is read, or passed again
+	d.at, d.lesson = start, nil // the array is read or skipped later
 	n := 0
 	d.countElements(&n) // a fault is found again when the array is read
 	d.at, d.depth, d.lesson = at, depth, lesson
@@ -359,8 +358,8 @@ func (d *decoder) sizeOf(start int) size {
 	return isSmall
 }
 
-// countElements passes a value. If it is an array, the number of its elements, and of those of the arrays in it, is
-// added to n, up to one more than maxElements.
+// countElements skips a value. If it is an array, its number of elements, including those of nested arrays, is added to
+// n. Counting stops at maxElements+1.
 func (d *decoder) countElements(n *int) bool {
 	if d.peek() != '[' {
 		return d.skip()
@@ -379,7 +378,7 @@ func (d *decoder) countElements(n *int) bool {
 	}
 }
 
-// put sets the value of a name, and returns its index.
+// put sets the value for a name, and returns its index.
 func (d *decoder) put(dst *[]ingest.Value, name string, x float64) int {
 	i := d.indexOf(dst, name)
 	if i >= 0 {
@@ -390,11 +389,11 @@ func (d *decoder) put(dst *[]ingest.Value, name string, x float64) int {
 	return len(*dst) - 1
 }
 
-// shortObject is up to how many names are searched linearly; beyond it a map is faster.
+// shortObject is the number of names from which a map is faster than a linear search.
 const shortObject = 32
 
-// indexOf returns the index of a name, or -1 if it is new. d.index holds the names of the first len(d.index) values of
-// the list d.indexed.
+// indexOf returns the index of a name, or -1 if it is new. d.index contains the names of the first len(d.index) values
+// in the list d.indexed.
 func (d *decoder) indexOf(list *[]ingest.Value, name string) int {
 	vs := *list
 	if len(vs) < shortObject {
@@ -418,9 +417,9 @@ func (d *decoder) indexOf(list *[]ingest.Value, name string) int {
 	return -1
 }
 
-// observation reads an object, an array, or the one number of a discrete space, which is the component "0". The numbers
-// of objects and arrays in it have names of several parts, such as joint.0. Strings and large arrays are left out; later
-// values keep their names.
+// observation reads an object, an array, or the single number of a discrete space, which becomes the component "0". The
+// numbers in nested objects and arrays have names with dots, such as joint.0. Strings and large arrays are skipped,
+// without changing the names of later values.
 func (d *decoder) observation(ev *ingest.Event) bool {
 	switch d.peek() {
 	case '{':
@@ -483,7 +482,7 @@ func (d *decoder) observedElement(dst *[]ingest.Value, place int, large bool) bo
 	return d.note(observed, i, start)
 }
 
-// nextObservation checks that next_observation is a valid observation, and drops it.
+// nextObservation checks that next_observation is a valid observation, and skips it.
 func (d *decoder) nextObservation() bool {
 	if c := d.peek(); c == '{' || c == '[' {
 		return d.skip()
@@ -493,7 +492,7 @@ func (d *decoder) nextObservation() bool {
 	return ok
 }
 
-// action reads a category, a number, or an array of numbers; an empty array is not an action.
+// action reads a category, a number, or an array of numbers. An empty array means no action.
 func (d *decoder) action(a *ingest.Action) bool {
 	*a = ingest.Action{Values: a.Values[:0]}
 	switch c := d.peek(); {
@@ -538,7 +537,7 @@ func (d *decoder) actionNumber(a *ingest.Action) bool {
 		return d.counted()
 	}
 	d.scratch = strconv.AppendInt(d.scratch[:0], i, 10)
-	setNumber(a, float64(i)) // a value of a continuous action that happens to be integral is a number too
+	setNumber(a, float64(i)) // it may also be an integer among the values of a continuous action
 	a.Kind, a.Category = ingest.ActionCategory, d.names.Get(d.scratch)
 	return true
 }

@@ -1,5 +1,5 @@
-// Command generate writes the Go code of a .proto file. It needs no protoc: protocompile compiles the file, and the
-// protoc-gen-go of the module google.golang.org/protobuf writes the code.
+// Command generate generates the Go code for a .proto file without protoc: protocompile compiles the file, and
+// protoc-gen-go from the module google.golang.org/protobuf generates the code.
 //
 //	go run ./generate telemetry.proto telemetrypb/telemetry.pb.go
 package main
