@@ -14,15 +14,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// Ask is a retraining that a person asks for. Only the rules of the ledger can refuse it: a person can request a
+// Ask is a retraining that a person requests. Only the rules of the ledger can refuse it: a person can request a
 // retraining during a cooldown, while the breaker is open, and if the cause requires a person's decision.
 type Ask struct {
-	ID             string // identifies a repeated ask; "" if it is not repeated
+	ID             string // identifies a repeated request; "" if it is not repeated
 	Policy         string
 	Recipe, Target string
 	By, Why        string
-	// Incident of the policy is reported in the order; nil for none. That of a guard is not: its group has no baseline and
-	// no units, so nothing could show what the retraining was to.
+	// Incident of the policy is reported in the order; nil for none. The incident of a guard is not reported: its
+	// group has no baseline and no units, so nothing could show what the retraining reacts to.
 	Incident *alerts.Incident
 }
 
@@ -117,7 +117,7 @@ func (d *Desk) checkAsk(a Ask) error {
 	return nil
 }
 
-// present returns the firing alarms, or all if none fires any more.
+// present returns the firing alarms, or all alarms if none is firing.
 func present(alarms []alerts.Alarm) []alerts.Alarm {
 	firing := keep(alarms, func(a alerts.Alarm) bool { return !a.Resolved })
 	if len(firing) == 0 {

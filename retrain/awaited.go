@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// How often the ledger is queried at most for awaited outcomes, which other instances may have changed, and for how
-// long.
+// The least time between queries of the ledger for awaited outcomes, which other instances may have changed, and
+// the timeout of a query.
 const (
 	awaitedEvery   = 2 * time.Second
 	awaitedTimeout = 2 * time.Second
@@ -21,7 +21,7 @@ type awaited struct {
 
 	mu       sync.Mutex
 	asked    time.Time // when the last query succeeded or failed
-	stale    bool      // this instance has changed a request since it began the query
+	stale    bool      // whether this instance has changed a request since it began the query
 	byPolicy map[string]ledger.Verification
 }
 
@@ -52,14 +52,14 @@ func (a *awaited) of(policy string) (ledger.Verification, bool) {
 // policies at once. A job that has reported its start is left alone until it reports its end. While the ledger is
 // unavailable or another goroutine is querying it, Awaited uses the last result.
 func (d *Desk) Awaited(ctx context.Context, policy string) (ledger.Verification, bool) {
-	if d.awaited.asking.TryLock() { // else a slow ledger would hold up all policies
+	if d.awaited.asking.TryLock() { // otherwise a slow ledger would hold up all policies
 		d.askForAwaited(ctx)
 		d.awaited.asking.Unlock()
 	}
 	return d.awaited.of(ledger.Plain(policy))
 }
 
-// askForAwaited queries the ledger if it is time to.
+// askForAwaited queries the ledger if that is due.
 func (d *Desk) askForAwaited(ctx context.Context) {
 	a := &d.awaited
 	if d.Suspended() != nil || !a.due() {

@@ -28,7 +28,7 @@ func (c BreakerConfig) check(report func(path, msg string)) {
 	}
 }
 
-// trippedUntil returns until when each breaker is open that has opened and was not closed by a retraining that met its
+// trippedUntil returns until when each breaker is open that was not closed by a retraining that met its
 // expectation. The time may have passed.
 func (c BreakerConfig) trippedUntil(failing map[string]time.Time) map[string]time.Time {
 	out := make(map[string]time.Time, len(failing))

@@ -84,8 +84,9 @@ func (c Config) CheckRecipes(recipes recipe.Recipes, report func(path, msg strin
 	}
 }
 
-// mixes returns why a recipe that orders no retraining cannot be sent to a target, "" if it can: a pipeline that trains
-// when it is started would train, or, as generated DAGs do, skip all stages and look as if it had succeeded.
+// mixes returns why a recipe that does not request a retraining cannot be sent to a target, or "" if it can: a
+// pipeline that trains whenever it is started would train, or, like generated DAGs, skip all stages and look as if
+// it had succeeded.
 func (c Config) mixes(recipes recipe.Recipes, name, to string) string {
 	how := recipes[name]
 	if t, _ := c.target(to); how == nil || how.Kind == recipe.Retrain || !t.StartsOne() {

@@ -13,8 +13,8 @@ type candidate struct {
 	alarms  []alerts.Alarm
 }
 
-// judge decides what the incident alone determines. The reason is Opened if nothing in the incident speaks against a
-// request. The first trigger that matches a firing alarm applies.
+// judge makes the part of the decision that depends only on the incident. The reason is Opened if the incident
+// permits a request. The first trigger that matches a firing alarm applies.
 func judge(triggers []Trigger, inc alerts.Incident) (candidate, ledger.Reason) {
 	switch _, accepted := inc.Ended(); {
 	case accepted:
@@ -41,7 +41,7 @@ func judge(triggers []Trigger, inc alerts.Incident) (candidate, ledger.Reason) {
 
 // narrow keeps the alarms that may order a retraining.
 func narrow(c candidate, inc alerts.Incident) (candidate, ledger.Reason) {
-	if inc.Cause == alerts.CauseRewardHacking { // though the reward is better
+	if inc.Cause == alerts.CauseRewardHacking { // even if the reward is better
 		return c, ledger.CauseNeedsPerson
 	}
 	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return c.trigger.Improvements || !a.Improvement })

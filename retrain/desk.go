@@ -20,8 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// overdueEvery is how often the desk looks for requests whose time is over. Any change to the ledger ends those first
-// anyway.
+// overdueEvery is how often the desk looks for overdue requests. Any change to the ledger also ends them.
 const overdueEvery = time.Minute
 
 // Desk turns incidents into retrain requests and arranges their delivery.
@@ -98,7 +97,7 @@ func open(
 	return d, nil
 }
 
-// listener reports the ledger's events to metrics and log.
+// listener returns a listener that passes the ledger's events to metrics and log.
 func listener(m *metrics, log zerolog.Logger) ledger.Listener {
 	return ledger.Listener{
 		Waits: func(err error, wait time.Duration) {
@@ -145,7 +144,8 @@ func (d *Desk) runWith(ctx context.Context, deliver func(context.Context) error)
 	return errors.Join(err, overdue, scheduled, runs, jobs)
 }
 
-// deliverAgain calls deliver again whenever the ledger is back. What was in progress when it failed may have no job.
+// deliverAgain calls deliver again whenever the ledger is available again. Requests that were in progress when it
+// failed may have no job.
 func (d *Desk) deliverAgain(ctx context.Context, deliver func(context.Context) error) error {
 	for {
 		err := deliver(ctx)
@@ -168,7 +168,7 @@ func (d *Desk) back(ctx context.Context) bool {
 	}
 }
 
-// unlessSuspended drops ErrSuspended: such work is done once the ledger is back.
+// unlessSuspended drops ErrSuspended: the work is done once the ledger is available again.
 func unlessSuspended(err error) error {
 	if errors.Is(err, ledger.ErrSuspended) {
 		return nil
@@ -228,7 +228,7 @@ func (d *Desk) Consider(ctx context.Context, inc alerts.Incident, clock time.Tim
 	return decision, nil
 }
 
-// settleOn decides on something that asks for a retraining, and records and logs a new decision.
+// settleOn makes a decision about the origin of a retraining, and records and logs a new decision.
 func (d *Desk) settleOn(
 	ctx context.Context, origin, policy string, log zerolog.Logger, decide func(tx *ledger.Tx, now time.Time) (ledger.Decision, error),
 ) (ledger.Decision, error) {
@@ -335,7 +335,7 @@ func withdraw(ctx context.Context, tx *ledger.Tx, id string, reason ledger.Reaso
 	return ledger.Decision{Reason: reason, Request: id, Detail: "the request was withdrawn"}, err
 }
 
-// hold returns what in the ledger speaks against a request now, with reason "" if nothing does.
+// hold returns why the ledger forbids a request now, with reason "" if it does not.
 func (d *Desk) hold(ctx context.Context, tx *ledger.Tx, policy string, t Trigger, now time.Time) (ledger.Decision, error) {
 	target, _ := d.cfg.target(t.Target)
 	disabled, err := tx.IsDisabled(ctx, target)
@@ -356,7 +356,7 @@ func (d *Desk) hold(ctx context.Context, tx *ledger.Tx, policy string, t Trigger
 	return d.cfg.Breaker.decide(ctx, tx, policy, now)
 }
 
-// cooldownEnd returns when a trigger may open a request again after its last one. A schedule defines that itself.
+// cooldownEnd returns when a trigger may open a request again after its last one. A schedule has no cooldown.
 func cooldownEnd(t Trigger, last time.Time) time.Time {
 	if t.On == OnSchedule {
 		return last
@@ -377,14 +377,15 @@ type requestSpec struct {
 	origin                 string
 	kind                   ledger.OriginKind
 	policy, recipe, target string
-	trigger                string // its key, "" if a person asks
+	trigger                string // key of the trigger, "" if a person asks
 	approval               bool
 	by, why                string           // of a person
-	incident               *alerts.Incident // nil if no incident asks for it
+	incident               *alerts.Incident // nil if no incident is the reason
 	alarms                 []alerts.Alarm   // of the incident, at least one
 }
 
-// place opens the request of a spec. InvalidOrder means that the order from the recipe violates its schema.
+// place opens the request of a spec. The reason InvalidOrder means that the order from the recipe violates its
+// schema.
 func (d *Desk) place(ctx context.Context, tx *ledger.Tx, w requestSpec, now time.Time) (ledger.Decision, error) {
 	e, err := d.order(w, now)
 	if err != nil {
@@ -393,7 +394,7 @@ func (d *Desk) place(ctx context.Context, tx *ledger.Tx, w requestSpec, now time
 	return ledger.Decision{Reason: ledger.Opened, Request: e.Id, Detail: w.reason()}, d.insert(ctx, tx, e)
 }
 
-// reason says who asks, "" if no person does.
+// reason returns which person asks and why, or "" if no person does.
 func (w requestSpec) reason() string {
 	if w.by == "" {
 		return ""

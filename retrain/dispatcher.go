@@ -14,18 +14,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// requestLifetime is how long a request may wait for its delivery. An older drift should be judged again.
+// requestLifetime is how long a request may wait for its delivery. After that, the drift should be judged again.
 const requestLifetime = 24 * time.Hour
 
-// dispatcher delivers open requests, one at a time per target. The queue says when to look at a request, roughly in the
-// order of their times; all other state is in the ledger. So another dispatcher can continue, and several can share the
-// work.
+// dispatcher delivers open requests, one at a time per target. The queue determines when to look at a request,
+// roughly in the order of their times; all other state is in the ledger. So another dispatcher can continue, and
+// several can share the work.
 type dispatcher struct {
 	ledger   *ledger.Ledger
 	targets  map[string]target.Target  // by name
 	adapters map[string]target.Adapter // by target
 	queue    *ledger.Queue
-	stopping chan struct{} // closed when run must begin nothing more
+	stopping chan struct{} // closed when run must not begin anything more
 	failed   chan error    // the first error of the ledger
 	metrics  *metrics
 	log      zerolog.Logger
@@ -43,8 +43,8 @@ func newDispatcher(l *ledger.Ledger, targets []target.Target, adapters map[strin
 	return c, err
 }
 
-// run delivers until the context ends, and finishes the attempts in flight. An error of the ledger ends it, as what
-// cannot be recorded must not be sent. After ErrSuspended it may be called again.
+// run delivers until the context ends, and finishes the attempts in flight. An error of the ledger ends it, because
+// an attempt that cannot be recorded must not be made. After ErrSuspended it may be called again.
 func (c *dispatcher) run(ctx context.Context) error {
 	if len(c.targets) == 0 {
 		<-ctx.Done()
@@ -57,7 +57,7 @@ func (c *dispatcher) run(ctx context.Context) error {
 	default:
 	}
 	suspended := c.ledger.Away()
-	work := context.WithoutCancel(ctx) // else attempts in flight would be cut short
+	work := context.WithoutCancel(ctx) // attempts in flight must not be cut short
 	if err := c.ledger.Patiently(ctx, func() error { return c.queue.Start(work) }); err != nil {
 		return fmt.Errorf("start the queue: %w", err)
 	}
@@ -80,8 +80,8 @@ func (c *dispatcher) fail(err error) {
 	}
 }
 
-// deliver makes an attempt if it is time for one. It returns when the next one follows, and whether the request is
-// still open.
+// deliver makes an attempt if one is due. It returns when the next one is due, and whether the request is still
+// open.
 func (c *dispatcher) deliver(ctx context.Context, request string) (again time.Time, open bool, err error) {
 	m, due, open, err := c.ledger.Order(ctx, request)
 	if err != nil || !open || time.Now().Before(due) {
@@ -99,8 +99,8 @@ func (c *dispatcher) deliver(ctx context.Context, request string) (again time.Ti
 	return again, open, err
 }
 
-// attempt makes one delivery. A shutdown does not interrupt it: the receiver may already have the order, and only the
-// answer tells. The target's timeout bounds it.
+// attempt makes one delivery. A shutdown does not interrupt it: the receiver may already have the order, and only
+// its answer shows whether it does. The target's timeout bounds the attempt.
 func (c *dispatcher) attempt(ctx context.Context, t target.Target, m target.Message) error {
 	ctx = context.WithoutCancel(ctx)
 	token, err := reportTokenOf(ctx, c.ledger, m.ID)
@@ -122,8 +122,8 @@ func (c *dispatcher) attempt(ctx context.Context, t target.Target, m target.Mess
 	return c.ledger.Insist(func() error { return c.ledger.Finish(ctx, t, m.ID, attempt, o, then, now) })
 }
 
-// send makes the target's adapter send m. If the adapter panics, the order is given up, as it would otherwise be sent
-// again and again.
+// send makes the target's adapter send m. If the adapter panics, the order is given up, because it would otherwise
+// be sent again and again.
 func (c *dispatcher) send(ctx context.Context, m target.Message) (o target.Attempt) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -151,16 +151,17 @@ func (c *dispatcher) report(t target.Target, m target.Message, attempt int, o ta
 		Int("status", o.Status).Str("error", o.Err).Msg(text)
 }
 
-// follow decides what follows from the outcome of an attempt (from 1). The jitter, in [0, 1), spreads retries. Success
-// ends the request; 410 disables the target; a body that must not be sent is given up. Anything else is sent again,
-// unless the request expires first: after the schedule's delay, or the receiver's Retry-After if that is longer.
+// follow returns the step that follows the outcome of an attempt (from 1). The jitter, in [0, 1), spreads retries.
+// Success ends the request; 410 disables the target; a body that must not be sent is given up. Anything else is
+// sent again, unless the request expires first: after the schedule's delay, or the receiver's Retry-After if that
+// is longer.
 func follow(o target.Attempt, attempt int, now, expires time.Time, jitter float64) ledger.Step {
 	switch o.Result {
 	case target.ResultDelivered:
 		return ledger.Step{State: ledger.StateDelivered}
 	case target.ResultGone:
 		return ledger.Step{State: ledger.StateDeadLetter, Disable: true}
-	case target.ResultInvalid: // as by a build before contracts
+	case target.ResultInvalid: // such as a body from a build without contracts
 		return ledger.Step{State: ledger.StateDeadLetter, Reason: o.Err}
 	}
 	retry := now.Add(max(retryDelay(attempt, jitter), o.RetryAfter))

@@ -21,7 +21,7 @@ func (c Config) CheckManifests(report func(path, msg string)) (problems []yamlfi
 	return problems
 }
 
-// followJobs makes the follower of the targets that are Kubernetes Jobs, if there is one.
+// followJobs creates the follower of the targets that are Kubernetes Jobs, if there are any.
 func (d *Desk) followJobs(with target.Means) error {
 	clients, err := target.Clusters(d.cfg.Targets, with)
 	if err != nil || len(clients) == 0 {

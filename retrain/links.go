@@ -20,7 +20,7 @@ var (
 	ErrLinkExpired = errors.New("the link has expired")
 )
 
-// bySignedLink follows the name of who decided by a link, which nothing has verified.
+// bySignedLink is appended to the name of a person who decides by a link, because the name is not verified.
 const bySignedLink = " (by signed link)"
 
 // ServeUnder sets the URL at which people reach the service. Without it, there are no links. Call it before several
@@ -41,9 +41,9 @@ func (d *Desk) Link(ctx context.Context, q ledger.Request) (string, error) {
 	return d.externalURL + "/retrain/" + q.ID + "/decide?token=" + linkToken(key, q.ID, q.DueAt), nil
 }
 
-// LinkedRequest returns the request of a link, and changes nothing. The error is ErrBadLink if the link is invalid or
-// the request does not exist, ErrLinkExpired, or, if the request is no longer waiting for a person, a *StateError with
-// the request.
+// LinkedRequest returns the request of a link without changing it. The error is ErrBadLink if the link is invalid
+// or the request does not exist, ErrLinkExpired, or, if the request is no longer waiting for a person, a
+// *StateError with the request.
 func (d *Desk) LinkedRequest(ctx context.Context, id, token string) (ledger.Request, error) {
 	if err := d.checkLink(ctx, id, token, time.Now()); err != nil {
 		return ledger.Request{}, err
@@ -81,13 +81,14 @@ func (d *Desk) decideByLink(ctx context.Context, id, token string, decide func(t
 	})
 }
 
-// ReportToken returns the token with which the job of a request reads the request and reports its status, and which permits
-// nothing else. It follows from the ledger's key, and does not expire: a request in a final state takes no more reports.
+// ReportToken returns the token with which the job of a request reads the request and reports its status, and which
+// permits nothing else. It is derived from the ledger's key and does not expire: a request in a final state accepts
+// no more reports.
 func (d *Desk) ReportToken(ctx context.Context, id string) (string, error) {
 	return reportTokenOf(ctx, d.ledger, id)
 }
 
-// IsReportToken reports whether a token is that of a request.
+// IsReportToken reports whether a token belongs to a request.
 func (d *Desk) IsReportToken(ctx context.Context, id, token string) (bool, error) {
 	if err := d.Suspended(); err != nil {
 		return false, err

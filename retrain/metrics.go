@@ -231,7 +231,7 @@ func (c *ledgerCollector) collectExpected(ctx context.Context, out chan<- promet
 	return err
 }
 
-// collectLast reports what the last retraining of each policy was to show, and what it has shown.
+// collectLast exports what the last delivered retraining of each policy must show, and what it has shown.
 func (c *ledgerCollector) collectLast(ctx context.Context, out chan<- prometheus.Metric) error {
 	last, err := c.ledger.LastDelivered(ctx)
 	if err != nil {
@@ -249,7 +249,7 @@ func (c *ledgerCollector) collectLast(ctx context.Context, out chan<- prometheus
 			}
 		}
 		c.orders[s.Request] = e
-		if e.Over == 0 { // a build before contracts expected nothing
+		if e.Over == 0 { // builds without contracts expected nothing
 			continue
 		}
 		out <- gauge(c.lastExpected, e.Value, s.Policy, s.Request, e.Statistic, e.Signal, e.Comparison, string(s.State))
@@ -260,7 +260,8 @@ func (c *ledgerCollector) collectLast(ctx context.Context, out chan<- prometheus
 	return nil
 }
 
-// The steps that are no states: of a person who approves a request, and of one who ends it although its target has it.
+// The steps that are not states: a person's approval of a request, and a person's end of a request that its target
+// has received.
 const (
 	stepApproved  = "approved"
 	stepUntracked = "untracked"
@@ -283,8 +284,8 @@ func Steps() []string {
 	return steps
 }
 
-// collectSteps reports what was done with the last request of each policy: the newest of each step, so that the number
-// of series has a bound even if a request is delivered again and again.
+// collectSteps exports what was done with the last request of each policy: the newest time of each step, so that
+// the number of series is bounded even if a request is delivered again and again.
 func (c *ledgerCollector) collectSteps(ctx context.Context, out chan<- prometheus.Metric) error {
 	all, err := c.ledger.LastSteps(ctx, time.Now().Add(-alerts.ExportedAfterEnd))
 	if err != nil {
@@ -307,7 +308,7 @@ func (c *ledgerCollector) collectSteps(ctx context.Context, out chan<- prometheu
 	return nil
 }
 
-// stepOf names the change from one state to another.
+// stepOf returns the name of the change from one state to another.
 func stepOf(from, to ledger.State) string {
 	switch {
 	case from == ledger.StateAwaitingApproval && (to == ledger.StateOpen || to == ledger.StateQueued):
@@ -374,8 +375,8 @@ func (c *ledgerCollector) collectDeadLetters(ctx context.Context, out chan<- pro
 	return err
 }
 
-// collectGivenUp counts in the history, which only grows. So the counter survives restarts, and a new dead letter shows
-// even if another one leaves.
+// collectGivenUp counts in the history, which only grows. So the counter survives restarts, and a new dead letter
+// shows even if another one is resent.
 func (c *ledgerCollector) collectGivenUp(ctx context.Context, out chan<- prometheus.Metric) error {
 	counts, err := c.byTarget(ctx, c.ledger.CountGivenUp)
 	for k, n := range counts {
@@ -407,7 +408,7 @@ func (c *ledgerCollector) collectCircuits(ctx context.Context, out chan<- promet
 	})
 }
 
-// flag reports 1 or 0 for each target.
+// flag exports 1 or 0 for each target.
 func (c *ledgerCollector) flag(desc *prometheus.Desc, out chan<- prometheus.Metric, holds func(target.Target) (bool, error)) error {
 	for _, t := range c.cfg.Targets {
 		held, err := holds(t)
@@ -423,7 +424,7 @@ func (c *ledgerCollector) flag(desc *prometheus.Desc, out chan<- prometheus.Metr
 	return nil
 }
 
-// gauge returns a value with labels, of which that of a person may be any bytes.
+// gauge returns a value with labels. A label with text from a person may contain any bytes.
 func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
 	for i := range labels {
 		labels[i] = alerts.LabelValue(labels[i])

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// keptLog bounds how much of a job's log is kept, in bytes: its end, which shows failures.
+// keptLog is how many bytes of a job's log are kept: those at its end, which shows failures.
 const keptLog = 16 << 10
 
 // The states in a Report.
@@ -26,19 +26,19 @@ const (
 // Report is a job's report on its status.
 type Report struct {
 	State   string // JobStarted, JobSucceeded or JobFailed
-	Version string // policy_version that the job has made; required if it succeeded
+	Version string // policy_version that the job has produced; required if it succeeded
 	Error   string // why it has failed
-	Log     string // its output, of which the end is kept
+	Log     string // its output, of which only the end is kept
 	By      string // who reports
 }
 
-// ByTelemetry is the reporter of a version that no job has reported.
+// ByTelemetry is the reporter of a version that no job has reported, but that the telemetry shows.
 const ByTelemetry = "telemetry"
 
 // ErrOtherVersion means that a job has already reported another version.
 var ErrOtherVersion = errors.New("a different version was reported before")
 
-// ErrBadReport says what is missing in a report.
+// ErrBadReport means that a report is incomplete or contradicts itself.
 var ErrBadReport = errors.New("bad report")
 
 func (r Report) check() error {
@@ -70,7 +70,7 @@ func (d *Desk) Report(ctx context.Context, id string, r Report) (ledger.Request,
 			m.From = append(m.From, ledger.StateRunning)
 		case JobSucceeded:
 			m.From = append(m.From, ledger.StateRunning)
-			if q.Kind == ledger.KindRollback && q.Recipe == "" { // nothing more is expected of it
+			if q.Kind == ledger.KindRollback && q.Recipe == "" { // it has no contract to verify
 				m.To, m.Version, m.Why = ledger.StateMet, r.Version, "version "+r.Version+" is live again"
 				return m, nil
 			}
@@ -190,8 +190,9 @@ func (d *Desk) do(ctx context.Context, id string, v Verb, by, why string) (ledge
 	})
 }
 
-// DoSeen applies a verb for a person who has seen the given number of entries of the request's history. If the history
-// has changed since, it does nothing and returns a *StateError: states recur, so the state alone does not show that.
+// DoSeen applies a verb for a person who has seen the given number of entries of the request's history. If the
+// history has changed since, it does nothing and returns a *StateError. The state alone would not show that,
+// because states recur.
 func (d *Desk) DoSeen(ctx context.Context, id string, seen int, v Verb, by, why string) (ledger.Request, error) {
 	return d.change(ctx, id, func(tx *ledger.Tx, _ ledger.Request, now time.Time) (ledger.Move, error) {
 		entries, err := tx.Entries(ctx, id)
@@ -259,7 +260,7 @@ func (d *Desk) requestPatiently(ctx context.Context, id string) (q ledger.Reques
 	return q, err
 }
 
-// mayOpen returns what speaks against delivering an existing request.
+// mayOpen returns an error if an existing request must not be delivered.
 func (d *Desk) mayOpen(ctx context.Context, tx *ledger.Tx, q ledger.Request) error {
 	target, known := d.cfg.target(q.Target)
 	if !known {
@@ -279,7 +280,7 @@ func (d *Desk) mayOpen(ctx context.Context, tx *ledger.Tx, q ledger.Request) err
 	return err
 }
 
-// tail returns the end of a text, from the start of a character.
+// tail returns the end of a text, beginning with a whole character.
 func tail(text string, most int) string {
 	if len(text) <= most {
 		return text

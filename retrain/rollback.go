@@ -17,13 +17,13 @@ import (
 // EventRollback is the type of the webhook that requests a rollback to the version before a retraining.
 const EventRollback = "retrain.rollback"
 
-// rollbackOrigin begins the origin of a rollback, before the id of the request that it rolls back.
+// rollbackOrigin is the prefix of the origin of a rollback, before the id of the request that it rolls back.
 const rollbackOrigin = "rollback/"
 
 // rollback is the content for the receiver.
 type rollback struct {
 	ID       string            `json:"id"`
-	Request  string            `json:"request"` // whose version is rolled back
+	Request  string            `json:"request"` // request whose version is rolled back
 	Policy   string            `json:"policy"`
 	Group    map[string]string `json:"group"`
 	Versions rollbackVersions  `json:"versions"`
@@ -35,7 +35,7 @@ type rollbackVersions struct {
 	To   string `json:"to"`   // the policy_version to return to
 }
 
-// queuedLifetime is how long a rollback may wait for the other requests of its policy, which end long before.
+// queuedLifetime is how long a rollback may wait for the other requests of its policy, which end much earlier.
 const queuedLifetime = 30 * 24 * time.Hour
 
 // RollBack requests a rollback to the version before a retraining that made things worse, if a target is configured for
@@ -68,7 +68,7 @@ func (d *Desk) RollBack(ctx context.Context, s outcome.Setback) error {
 		if err != nil {
 			return err
 		}
-		if !disabled { // else it cannot be delivered, and nothing must make room for it
+		if !disabled { // otherwise it cannot be delivered, and nothing must make room for it
 			if err := tx.WithdrawWaiting(ctx, q.Policy, why, e.Opened); err != nil {
 				return err
 			}
@@ -98,14 +98,15 @@ func (d *Desk) release(ctx context.Context) error {
 		_, err := d.change(ctx, q.ID, func(tx *ledger.Tx, q ledger.Request, now time.Time) (ledger.Move, error) {
 			return d.dequeue(ctx, tx, q, now)
 		})
-		if closed := (*ledger.StateError)(nil); err != nil && !errors.Is(err, ErrUnfinished) && !errors.As(err, &closed) { // else it is another one's turn
+		if closed := (*ledger.StateError)(nil); err != nil && !errors.Is(err, ErrUnfinished) && !errors.As(err, &closed) { // otherwise another request must end first
 			return err
 		}
 	}
 	return nil
 }
 
-// dequeue decides on the rollback whose turn it is. A version made meanwhile has already replaced the one to leave.
+// dequeue decides on the next rollback in the queue. If a later request has produced a version, that version has
+// already replaced the one to leave.
 func (d *Desk) dequeue(ctx context.Context, tx *ledger.Tx, q ledger.Request, now time.Time) (ledger.Move, error) {
 	m := ledger.Move{By: ledger.ByService, From: []ledger.State{ledger.StateQueued}, To: ledger.StateOpen, Due: now.Add(requestLifetime)}
 	newer, version, err := tx.MadeSince(ctx, q.Policy, strings.TrimPrefix(q.Origin, rollbackOrigin))

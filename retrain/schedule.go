@@ -12,7 +12,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// slotLifetime is how late a slot of a schedule may be ordered: older slots, from a time when no instance ran, are
+// slotLifetime is how late a slot of a schedule may be ordered. Older slots, from a time when no instance ran, are
 // skipped.
 const slotLifetime = time.Hour
 
@@ -48,7 +48,7 @@ type appointment struct {
 	decided time.Time // the newest slot that this instance knows to be decided
 }
 
-// latest returns the newest slot that is not too old, the zero time without one.
+// latest returns the newest slot that is not too old, or the zero time if there is none.
 func (a *appointment) latest(now time.Time) time.Time {
 	var slot time.Time
 	for next := a.times.Next(now.Add(-slotLifetime)); !next.IsZero() && !next.After(now); next = a.times.Next(next) {
@@ -78,7 +78,7 @@ func (c Config) appointments() ([]appointment, error) {
 	return out, nil
 }
 
-// watchSchedules decides each slot when it comes, until ctx ends or the ledger fails.
+// watchSchedules decides on each slot at its time, until ctx ends or the ledger fails.
 func (d *Desk) watchSchedules(ctx context.Context) error {
 	appointments, err := d.cfg.appointments()
 	if err != nil {
@@ -118,8 +118,9 @@ func (d *Desk) watchSchedules(ctx context.Context) error {
 	}
 }
 
-// keep decides a slot of a schedule, once across all instances and restarts. If something speaks against it at that
-// time, such as an unfinished request of the policy, it is not reconsidered before the next slot.
+// keep decides on a slot of a schedule, once across all instances and restarts. If the ledger forbids a request at
+// that time, for example because of an unfinished request of the policy, it is not reconsidered before the next
+// slot.
 func (d *Desk) keep(ctx context.Context, a *appointment, slot time.Time) error {
 	policy, origin := ledger.Plain(a.policy), a.origin(slot)
 	log := d.log.With().Str("policy", policy).Time("slot", slot).Logger()

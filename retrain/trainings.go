@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
-// watch runs what reports on trainings until its context ends or the ledger fails. A ledger that was out of use is
-// reported to again.
+// watch calls run, which reports on trainings until its context ends or the ledger fails. It calls run again each
+// time that a suspended ledger is available again.
 func (d *Desk) watch(ctx context.Context, run func() error) error {
 	err := run()
 	for errors.Is(err, ledger.ErrSuspended) && d.back(ctx) {
@@ -20,8 +20,8 @@ func (d *Desk) watch(ctx context.Context, run func() error) error {
 	return unlessSuspended(err)
 }
 
-// reporter records reports without the secrets that a training may have printed. training.Report has the same words for
-// the states as Report.
+// reporter returns a Reporter that records reports without the secrets that a training may have printed. The states
+// in training.Report have the same names as those in Report.
 func (d *Desk) reporter(by string) training.Reporter {
 	return func(ctx context.Context, request string, r training.Report) error {
 		known := d.cfg.printable()
@@ -41,7 +41,8 @@ func settled(err error) bool {
 	return otherState || errors.Is(err, ledger.ErrUnknownRequest) || errors.Is(err, ErrOtherVersion)
 }
 
-// printable returns the secrets that commands and Jobs may print. It reads them for each report, as they may have changed.
+// printable returns the secrets that commands and Jobs may print. It reads them for each report, because they may
+// have changed.
 func (c Config) printable() target.Secrets {
 	var all target.Secrets
 	for _, t := range c.Targets {

@@ -162,7 +162,7 @@ func (t Trigger) repeats(earlier Trigger) bool {
 	return t.On != OnSchedule || slices.ContainsFunc(t.Policies, func(p string) bool { return slices.Contains(earlier.Policies, p) })
 }
 
-// key identifies the trigger in the ledger. Fields outside of it can be edited without ending a running cooldown or
+// key identifies the trigger in the ledger. Other fields can be edited without ending a running cooldown or
 // ordering the slots of a schedule again.
 func (t Trigger) key() string {
 	if t.On == OnSchedule {

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/trail"
 )
 
-// counted are the actions of the baseline and of the last units, by category.
+// counted holds the counts of the actions of the baseline and of the last units, by category.
 type counted struct {
 	names             []string // followed by stream.OtherAction, which counts all others together
 	baseline, current []int64

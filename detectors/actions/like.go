@@ -22,7 +22,7 @@ type Like struct {
 	SD    float64
 }
 
-// NewLike learns from the actions of a baseline; nil if they had no rewards, or are too few.
+// NewLike learns from the actions of a baseline; nil if they had no rewards, or if there are too few units.
 func NewLike(units []stream.ActionCounts) *Like {
 	l := &Like{Rewards: commonest(stream.RewardsOf(units))}
 	differences := l.differences(units)
@@ -76,8 +76,8 @@ func (l *Like) differences(units []stream.ActionCounts) []float64 {
 	return out
 }
 
-// Shift appends the shift of the difference for the same actions to those of the reward. It appends none if only the
-// amounts have moved: where most rewards are the same, a mean does not show whether the others are as before.
+// Shift appends the shift of the difference for the same actions to those of the reward. It appends none if only
+// the amounts have moved: if most rewards are the same, a mean does not show whether the others have changed.
 func (l *Like) Shift(out []finding.Shift, units []stream.ActionCounts, factor float64) []finding.Shift {
 	recent := l.differences(units)
 	if len(recent) == 0 || moved(out, signals.Amount) && !moved(out, signals.MainQuantity("reward")) {
@@ -89,10 +89,10 @@ func (l *Like) Shift(out []finding.Shift, units []stream.ActionCounts, factor fl
 	return append(out, s)
 }
 
-// clearly is the number of standard errors by which a quantity has moved.
+// clearly is the number of standard errors by which a quantity must have moved.
 const clearly = 4
 
-// moved reports whether a quantity of the reward has clearly moved.
+// moved reports whether a quantity of the reward has moved by that much.
 func moved(shifts []finding.Shift, quantity string) bool {
 	return slices.ContainsFunc(shifts, func(s finding.Shift) bool {
 		return s.Signal == "reward" && s.Quantity == quantity && s.Beyond(clearly)

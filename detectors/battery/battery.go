@@ -16,9 +16,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Battery is the tests of all streams of one group, and the steps before them: how blocks are joined, which agents are
-// new, and the fault rules of streams and of delivery. The bank judges production with it, a gate judges another
-// version with a copy, and a measurement runs copies of its tests. Exported fields are saved.
+// Battery holds the tests of all streams of one group, and the steps before them: how blocks are joined, which
+// agents are new, and the fault rules of streams and of delivery. The bank judges production with it, a gate judges
+// another version with a copy, and a measurement runs copies of its tests. Exported fields are saved.
 type Battery struct {
 	Streams    []*stream.Stream // sorted by signal
 	Blocks     blocks.Joiner    // if no episode ends, or if episodes are decisions that arrive fast
@@ -27,11 +27,11 @@ type Battery struct {
 	ActionKind ingest.ActionKind   // of the baseline
 	Judged     stream.ActionChoice // of the baseline
 
-	laws    *factor.Laws         // of the steps of the baseline; nil without
+	laws    *factor.Laws         // of the steps of the baseline; nil if there are none
 	shares  *stream.ActionShares // of Judged
 	scratch stream.Scratch       // of Readings; reused
 	rules   []string             // in force at the current unit, by stream; reused
-	places  []uint8              // of the signals of the unit before, see FindNext
+	places  []uint8              // stream indices of the signals of the previous unit, see FindNext
 	faults  fault.Memory         // of the rules of all streams
 }
 
@@ -54,8 +54,8 @@ func (b *Battery) SetActions(actions stream.ActionChoice) {
 // SetLaws sets the laws of the steps that the baseline has, and the newest units under them; nil for none.
 func (b *Battery) SetLaws(laws *factor.Laws) { b.laws = laws }
 
-// Attach restores the fields that no snapshot has. Of the mixes, it keeps those that the action stream was frozen with:
-// a baseline frozen by an older build lacks some.
+// Attach restores the fields that snapshots do not contain. It keeps only the mixes that the action stream was
+// frozen with, because a baseline frozen by an older build lacks some.
 func (b *Battery) Attach() {
 	b.shares = stream.NewActionShares(b.Judged)
 	b.shares.Mixes = slices.DeleteFunc(b.shares.Mixes, func(name string) bool {
@@ -92,7 +92,7 @@ func (b *Battery) Again() *Battery {
 	return out
 }
 
-// Quantities returns those of all streams.
+// Quantities returns the quantities of all streams.
 func (b *Battery) Quantities() (all []*stream.Quantity) {
 	for _, s := range b.Streams {
 		all = append(all, s.Quantities...)
@@ -107,8 +107,8 @@ func (b *Battery) Find(signal string) (at int, found bool) {
 	})
 }
 
-// FindNext is Find for the k-th signal of a unit, from 0 on. Most units have the signals of the unit before in the same
-// order, so that one comparison is enough.
+// FindNext is Find for the k-th signal of a unit, from 0 on. Most units have the signals of the previous unit in
+// the same order, so that one comparison is enough.
 func (b *Battery) FindNext(k int, signal string) (at int, found bool) {
 	if k < len(b.places) {
 		if at = int(b.places[k]); at < len(b.Streams) && b.Streams[at].Signal == signal {
@@ -126,8 +126,9 @@ func (b *Battery) FindNext(k int, signal string) (at int, found bool) {
 	return at, found
 }
 
-// OtherUnits returns the fault to report if a unit is of another kind than those of the baseline, else "". In that case
-// episodes have stopped ending, or have begun to end, or agents no longer live long enough for their own blocks.
+// OtherUnits returns the fault to report if a unit is of another kind than those of the baseline, or "". The fault
+// means that episodes have stopped ending, or have begun to end, or that agents no longer live long enough for
+// separate blocks.
 func (b *Battery) OtherUnits(u *ingest.Unit) string {
 	block, blocks := u.End == ingest.EndBlock, b.Blocks.OfSteps()
 	switch {
@@ -149,8 +150,8 @@ func (b *Battery) Join(u *ingest.Unit) *ingest.Unit {
 	return u
 }
 
-// Readings returns the quantities of a unit, including the shares of the baseline's actions. They are valid until the
-// scratch memory is used again; nil stands for that of the battery.
+// Readings returns the quantities of a unit, including the shares of the baseline's actions. They are valid until
+// the scratch memory is used again; nil selects the memory of the battery.
 func (b *Battery) Readings(u *ingest.Unit, with *stream.Scratch) []stream.Reading {
 	if with == nil {
 		with = &b.scratch
@@ -162,7 +163,7 @@ func (b *Battery) Readings(u *ingest.Unit, with *stream.Scratch) []stream.Readin
 		with.Values = slices.DeleteFunc(with.Values, func(r stream.Reading) bool { return r.Signal == signals.Action })
 		b.shares.Among(u.Actions, u.EndTS, with)
 	}
-	if n := len(with.Values); cap(with.Values) != room { // it has grown, for most groups to twice what they ever need
+	if n := len(with.Values); cap(with.Values) != room { // it has grown, for most groups to twice the size that they need
 		with.Values = append(make([]stream.Reading, 0, n+1), with.Values...)
 	}
 	return with.Values
@@ -177,8 +178,8 @@ func (b *Battery) Show(values []stream.Reading) {
 	}
 }
 
-// Faults applies the fault rules and returns the rule in force for each stream, "" for none. The slice is valid until
-// the next call.
+// Faults applies the fault rules and returns the rule in force for each stream, "" for none. The slice is valid
+// until the next call.
 func (b *Battery) Faults(u *ingest.Unit) []string {
 	rules := b.rules[:0]
 	for _, s := range b.Streams {
@@ -194,8 +195,8 @@ func (b *Battery) Faults(u *ingest.Unit) []string {
 	return rules
 }
 
-// shareFaults passes on faults that falsify other streams: those of the group and, for the return, those of the rewards
-// that it sums up. rules holds the rule in force by stream.
+// shareFaults passes on faults that make the values of other streams wrong: those of the group and, for the return,
+// those of the rewards that it sums up. rules holds the rule in force by stream.
 func (b *Battery) shareFaults(rules []string) {
 	reward := ""
 	if i, found := b.Find("reward"); found {
@@ -229,10 +230,10 @@ func (b *Battery) Branches() int {
 	return n
 }
 
-// MostBranches returns the most branches that the battery may have once its streams are frozen, with so many quantities of
-// actions.
+// MostBranches returns the most branches that the battery may have once its streams are frozen, given the number of
+// quantities of actions.
 func (b *Battery) MostBranches(ofActions int) int {
-	const learnt = 2 // of a stream
+	const learnt = 2 // per stream
 	n := ofActions
 	for _, s := range b.Streams {
 		if s.Signal != signals.Action {

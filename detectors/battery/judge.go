@@ -11,13 +11,13 @@ import (
 )
 
 // Judge runs the tests of a frozen group without describing what they find. As long as no stream is in a telemetry
-// fault, it alarms at the same units as the group. It has walks of its own.
+// fault, it alarms at the same units as the group. Its walks are separate.
 type Judge struct {
 	Tests   []*stream.Quantity
-	Columns []int // of each test, indices into its samples
+	Columns []int // by test, the column of its values in a sample
 }
 
-// NewJudge returns a judge of samples with these columns.
+// NewJudge returns a judge of samples with the given columns.
 func NewJudge(tests *Battery, columns []Column) *Judge {
 	j := &Judge{}
 	for i, c := range columns {
@@ -37,7 +37,7 @@ func (j *Judge) add(q *stream.Quantity, column int) {
 	j.Tests, j.Columns = append(j.Tests, q.Again()), append(j.Columns, column)
 }
 
-// Again returns another judge, at zero, for another goroutine.
+// Again returns a copy of the judge with walks at zero, for another goroutine.
 func (j *Judge) Again() *Judge {
 	out := &Judge{}
 	for i, q := range j.Tests {
@@ -46,7 +46,7 @@ func (j *Judge) Again() *Judge {
 	return out
 }
 
-// Lower multiplies the rate of false alarms by exp(by).
+// Lower lowers the thresholds so that the rate of false alarms is multiplied by exp(by).
 func (j *Judge) Lower(by float64) {
 	for _, q := range j.Tests {
 		for i := range q.Tests {
@@ -55,7 +55,7 @@ func (j *Judge) Lower(by float64) {
 	}
 }
 
-// Observe folds in a unit and reports whether a threshold has been reached.
+// Observe adds a unit and reports whether a threshold has been reached.
 func (j *Judge) Observe(values []stream.Reading) (alarm bool) {
 	for i, q := range j.Tests {
 		r := values[j.Columns[i]]
@@ -68,7 +68,7 @@ func (j *Judge) Observe(values []stream.Reading) (alarm bool) {
 	return alarm
 }
 
-// Reset sets all walks back to zero, and discards what limits have learned since.
+// Reset sets all walks back to zero, and discards what limits have learned since the judge was created.
 func (j *Judge) Reset() {
 	for _, q := range j.Tests {
 		q.Reset()
@@ -95,8 +95,8 @@ type Count struct{ Units, Alarms int }
 // ARL0 returns the mean number of units between alarms; without an alarm, a lower limit of it.
 func (c Count) ARL0() float64 { return float64(c.Units) / float64(max(1, c.Alarms)) }
 
-// Count judges units of a sample until there are so many alarms or so many units. After an alarm it restarts from zero,
-// with units from another place.
+// Count judges units of a sample until the given number of alarms or of units is reached. After an alarm it
+// restarts from zero, with units from another place.
 func (j *Judge) Count(s *Sample, rng *rand.Rand, alarms, most int) Count {
 	var c Count
 	for c.Alarms < alarms && c.Units < most {

@@ -49,7 +49,8 @@ func (b *Battery) lawReadings(u *ingest.Unit, with *stream.Scratch) {
 	}
 }
 
-// scoresOf returns the scores in the unit that was scored last that a quantity of a law is of; none if it is not known.
+// scoresOf returns the scores of the unit scored last that a quantity of a law is computed from; none if they are
+// not known.
 func scoresOf(quantity string, laws *factor.Laws, m *factor.Memory, f factor.Factor) factor.Scores {
 	switch {
 	case !signals.OfMostMoved(quantity):
@@ -68,10 +69,11 @@ func lawValue(q *stream.Quantity, s *factor.Scores, ts int64) float64 {
 	return s.Mean
 }
 
-// Scores returns the scores of the steps of the unit that was read last, nil if it has none.
+// Scores returns the scores of the steps of the unit read last, or nil if it has none.
 func (b *Battery) Scores() *factor.Unit { return b.scratch.Laws.Last }
 
 // Sound reports whether all signals that the quantity is computed from, besides its own stream, are free of faults.
+// rules holds the rule in force by stream.
 func (b *Battery) Sound(q *stream.Quantity, rules []string) bool {
 	switch {
 	case q.Learnt == nil:

@@ -13,7 +13,7 @@ import (
 // Column names a quantity of a signal.
 type Column struct{ Signal, Quantity string }
 
-// Sample holds the readings of many units. To draw units from it is much faster than to compute them.
+// Sample holds the readings of many units. Drawing units from it is much faster than computing them.
 type Sample struct {
 	Columns []Column
 	Units   [][]stream.Reading // by unit and column; NaN if the unit lacks the quantity
@@ -23,7 +23,7 @@ type Sample struct {
 // NewSample reads units in the same way as the tests. row is the Row of the sample.
 func NewSample(tests *Battery, units []*ingest.Unit, row int) *Sample {
 	s, known := &Sample{Row: row}, map[Column]int{}
-	memory := stream.Scratch{Laws: factor.Memory{Own: &factor.Laws{}}} // several samples may be read at once
+	memory := stream.Scratch{Laws: factor.Memory{Own: &factor.Laws{}}} // several samples may be read at the same time
 	for at, u := range units {
 		values := make([]stream.Reading, len(s.Columns))
 		for i := range values {
@@ -50,7 +50,7 @@ func NewSample(tests *Battery, units []*ingest.Unit, row int) *Sample {
 	return s
 }
 
-// In returns the sample with its columns in another order, without those missing from the order.
+// In returns the sample with the given columns, in their order.
 func (s *Sample) In(columns []Column) *Sample {
 	out := &Sample{Columns: columns, Row: s.Row, Units: make([][]stream.Reading, len(s.Units))}
 	from := make([]int, len(columns))

@@ -24,9 +24,9 @@ type ActionChoiceWire struct {
 	Seen  []byte   `cbor:"3,keyasint,omitzero"`
 }
 
-// Wire is the wire form of a battery that is saved separately. The field numbers are those of a group, in whose form
-// earlier builds wrote it: numbers 1 to 31 hold the rest of a group. A new field takes a number from 32 on that is also
-// free in a group's form.
+// Wire is the wire form of a battery that is saved separately. The field numbers are those of a group, in whose
+// form earlier builds wrote it: the other numbers up to 31 belong to the rest of a group. A new field takes a
+// number from 32 on that is also free in a group's form.
 type Wire struct {
 	Streams    []*stream.Wire     `cbor:"3,keyasint,omitzero"`
 	Blocks     blocks.Wire        `cbor:"6,keyasint"`
@@ -36,7 +36,7 @@ type Wire struct {
 	Delivery   fault.DeliveryWire `cbor:"23,keyasint"`
 }
 
-// LeftOut returns the names of what a whole group had in addition to its battery.
+// LeftOut returns the names of the fields that a whole group had in addition to its battery.
 func (w *Wire) LeftOut() []string {
 	return []string{
 		"Key", "Number", "Warmup", "Seen", "LastTS", "Versions", "Trail", "Baseline", "FrozenAt", "FrozenTS", "Promise", "Share",

@@ -8,22 +8,23 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// maxOpenDecisions bounds the unfinished blocks of decisions. With more, or if most decisions of a round are in blocks
-// that are dropped, versions change too often to have their own blocks: blocks then hold decisions of all versions.
+// maxOpenDecisions bounds the unfinished blocks of decisions. With more, or if most decisions of a round are in
+// blocks that are dropped, versions change too often for separate blocks: blocks then hold decisions of all
+// versions.
 const maxOpenDecisions = 1024
 
 // IsDecision reports whether a unit is an episode of one step.
 func IsDecision(u *ingest.Unit) bool { return u.End != ingest.EndBlock && u.Length == 1 }
 
-// slot is a place in Open, found without its key.
+// slot caches a place in Open, which is then found without computing its key.
 type slot struct {
 	partition ingest.Partition
 	versions  ingest.Versions
 	key       string
-	open      *Open // nil if Open has none of that key
+	open      *Open // nil if Open has no block with that key
 }
 
-// mostSlots bounds the slots: a group rarely has decisions of more partitions and versions at a time.
+// mostSlots bounds the slots: a group rarely has decisions of more partitions and versions at the same time.
 const mostSlots = 16
 
 // slotOf returns the slot of a decision, which is valid until the next call.
@@ -42,7 +43,7 @@ func (b *Joiner) slotOf(u *ingest.Unit) *slot {
 }
 
 // addDecision joins a decision to the earlier ones of its partition and versions. It returns the block once it is
-// complete, else nil.
+// complete, and nil before.
 func (b *Joiner) addDecision(u *ingest.Unit) *ingest.Unit {
 	s := b.slotOf(u)
 	if s.open == nil && len(b.Open) >= maxOpenDecisions {
@@ -86,21 +87,21 @@ func (b *Joiner) begin(u *ingest.Unit) *Open {
 	return open
 }
 
-// Recycle takes the memory of a block of decisions that Add has returned, and to which nothing refers any more. The next
-// block is in it.
+// Recycle takes back the memory of a block of decisions that Add has returned and that nothing refers to any more.
+// The next block reuses it.
 func (b *Joiner) Recycle(block *ingest.Unit) {
 	if b.Decisions && block.Decisions != nil {
 		b.spare = block
 	}
 }
 
-// mix drops the unfinished blocks and lets those that follow hold decisions of all versions.
+// mix drops the unfinished blocks and lets later ones hold decisions of all versions.
 func (b *Joiner) mix() {
 	b.Mixed = true
 	b.Restart()
 }
 
-// decisionKey returns the key in Open of a decision. It is valid until the next call.
+// decisionKey returns the key of a decision in Open. It is valid until the next call.
 func (b *Joiner) decisionKey(u *ingest.Unit) []byte {
 	key := binary.AppendVarint(b.key[:0], int64(u.Pos.Partition))
 	if v := &u.Versions; !b.Mixed && *v != (ingest.Versions{}) {
@@ -112,17 +113,17 @@ func (b *Joiner) decisionKey(u *ingest.Unit) []byte {
 	return key
 }
 
-// blockOf returns a block of a decision, or a copy of a block of decisions, in memory of its own. It is not finished.
+// blockOf returns an unfinished block of a decision, or a copy of a block of decisions, in separate memory.
 func blockOf(u *ingest.Unit) *ingest.Unit { return blockIn(nil, u) }
 
-// blockIn is blockOf in the memory of an earlier block, unless that is nil.
+// blockIn is like blockOf, but reuses the memory of an earlier block unless that is nil.
 func blockIn(block, u *ingest.Unit) *ingest.Unit {
 	if block == nil {
 		block = &ingest.Unit{Decisions: &ingest.Decisions{}}
 	}
 	actions, numeric, d := block.Actions, block.Numeric, block.Decisions
 	*block = *u
-	block.Steps, block.Labels = nil, nil // of one decision; those of the others would be missing
+	block.Steps, block.Labels = nil, nil // those of the first decision; those of the others would be missing
 	block.Agent, block.Episode = "", ""
 	block.Profile, block.ProfileSteps = nil, 0
 	block.Actions, block.Numeric = copied(actions, u.Actions), copied(numeric, u.Numeric)
@@ -131,7 +132,7 @@ func blockIn(block, u *ingest.Unit) *ingest.Unit {
 	return block
 }
 
-// copied returns a copy of a list in the memory of another one, nil if it is empty.
+// copied returns a copy of a list in the memory of another one, or nil if the list is empty.
 func copied[T any](memory, list []T) []T {
 	if len(list) == 0 {
 		return nil
@@ -190,7 +191,7 @@ func addCounts(block *ingest.Unit, actions []ingest.Count) {
 	}
 }
 
-// addMoments adds numeric signals. Those of a group mostly come in one order.
+// addMoments adds numeric signals. The units of a group mostly have them in the same order.
 func addMoments(block *ingest.Unit, numeric []ingest.NamedMoments) {
 	for i := range numeric {
 		m := &numeric[i]
@@ -206,8 +207,8 @@ func addMoments(block *ingest.Unit, numeric []ingest.NamedMoments) {
 	}
 }
 
-// finish sets what follows from the sums of a block of decisions. Its outer deciles would be those of few values: they
-// repeat the mean, and are therefore not judged.
+// finish sets the fields that follow from the sums of a block of decisions. Its outer deciles would be those of few
+// values, so they repeat the mean and are not judged.
 func finish(block *ingest.Unit) {
 	returns := &block.Decisions.Returns
 	block.HasReturn, block.Return = returns.N > 0, returns.Mean

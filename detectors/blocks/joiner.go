@@ -1,6 +1,6 @@
 // Package blocks combines units into larger ones. If no episode ends, it joins the smallest blocks of steps in the
-// telemetry to blocks that are long enough to be independent of each other. If episodes are single decisions that
-// arrive fast, it joins these to blocks of decisions.
+// telemetry into blocks that are long enough to be independent of each other. If episodes are single decisions that
+// arrive fast, it joins these into blocks of decisions.
 package blocks
 
 import (
@@ -10,20 +10,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// An unfinished unit is dropped if its agent has sent none of RoundLength smallest blocks. If more than mixedShare of
-// these blocks are lost in this way, agents do not live long enough for their own units. Units are then joined from
-// the smallest blocks of all agents, in order of arrival.
+// An unfinished unit is dropped if its agent has sent none of the RoundLength smallest blocks of a round. If more
+// than mixedShare of these blocks are lost in this way, agents do not live long enough for separate units. Units
+// are then joined from the smallest blocks of all agents, in order of arrival.
 const (
 	RoundLength = 10_000
 	mixedShare  = .5
 )
 
-// Joiner joins the parts of a group to units: smallest blocks of steps, or decisions. Exported fields are saved.
+// Joiner joins the parts of a group into units: smallest blocks of steps, or decisions. Exported fields are saved.
 type Joiner struct {
 	Size  int              // parts of a unit; 0 before there are smallest blocks, and if decisions are units
 	Mixed bool             // units hold steps of all agents, or decisions of all versions
 	Unfit bool             // the units of the baseline depend on each other
-	Open  map[string]*Open // unfinished units, by agent, "" for all; of decisions by partition and versions
+	Open  map[string]*Open // unfinished units, by agent ("" for all agents) or, for decisions, by partition and versions
 	Kept  []*ingest.Unit   // units of the warm-up, in the order in which they ended
 
 	Round  int64 // completed rounds of RoundLength parts
@@ -41,7 +41,7 @@ type Joiner struct {
 // OfSteps reports whether units are blocks of steps.
 func (b *Joiner) OfSteps() bool { return b.Size > 0 && !b.Decisions }
 
-// Episodes returns the number of episodes of a unit that is no block of steps.
+// Episodes returns the number of episodes in a unit that is not a block of steps.
 func (b *Joiner) Episodes() int {
 	if b.Decisions {
 		return b.Size
@@ -49,18 +49,18 @@ func (b *Joiner) Episodes() int {
 	return 1
 }
 
-// Again returns a joiner of the same units, without unfinished ones.
+// Again returns a joiner of the same kind of units, without unfinished ones.
 func (b *Joiner) Again() Joiner { return Joiner{Size: b.Size, Mixed: b.Mixed, Decisions: b.Decisions} }
 
 // Open is an unfinished unit.
 type Open struct {
 	Unit  *ingest.Unit
 	Parts int
-	Round int64 // in which it got its last part
+	Round int64 // in which it received its last part
 }
 
-// Add joins a smallest block to the earlier ones of its agent, or a decision to those before it. It returns the unit
-// once it is complete, else nil.
+// Add joins a smallest block to the earlier ones of its agent, or a decision to those before it. It returns the
+// unit once it is complete, and nil before.
 func (b *Joiner) Add(u *ingest.Unit) *ingest.Unit {
 	if b.Decisions {
 		return b.addDecision(u)
@@ -98,7 +98,7 @@ func (b *Joiner) named(u *ingest.Unit) *ingest.Unit {
 	return &named
 }
 
-// keyOf returns the key in Open of what a part is joined with: its agent, "" for all agents.
+// keyOf returns the key in Open of the unit that a part is joined to: its agent, or "" for all agents.
 func (b *Joiner) keyOf(u *ingest.Unit) string {
 	if b.Decisions {
 		return string(b.decisionKey(u))
@@ -127,8 +127,8 @@ func (b *Joiner) count() {
 // Short reports whether agents do not live long enough for a unit.
 func (b *Joiner) Short() bool { return !b.Mixed && float64(b.Lost) > mixedShare*RoundLength }
 
-// Double doubles the size of units, joins those of the warm-up in pairs and returns them. A leftover unit stays open.
-// stepsOf returns the single steps of a unit of the warm-up, which is kept without them; nil stands for none.
+// Double doubles the size of units, joins the units of the warm-up in pairs, and returns the pairs. A leftover unit
+// stays open. stepsOf returns the single steps of a unit of the warm-up, which is kept without them; it may be nil.
 func (b *Joiner) Double(stepsOf func(place int) *ingest.Steps) []*ingest.Unit {
 	halves, kept, open := map[string]*ingest.Unit{}, b.Kept, b.Open
 	b.Size = 2 * max(1, b.Size)
@@ -151,7 +151,7 @@ func (b *Joiner) Double(stepsOf func(place int) *ingest.Steps) []*ingest.Unit {
 		}
 		b.Open[agent] = &Open{u, b.Size / 2, b.Round}
 	}
-	for agent, after := range open { // parts since then
+	for agent, after := range open { // parts received since then
 		if half := b.Open[agent]; half != nil {
 			half.Unit, half.Parts = b.join(half.Unit, after.Unit), half.Parts+after.Parts
 		} else {
@@ -164,7 +164,7 @@ func (b *Joiner) Double(stepsOf func(place int) *ingest.Steps) []*ingest.Unit {
 // Restart drops the unfinished units.
 func (b *Joiner) Restart() { b.Open, b.slots = nil, nil }
 
-// LeaveOut drops some units of a warm-up of blocks of steps, by their places.
+// LeaveOut drops some units of a warm-up of blocks of steps, by their index.
 func (b *Joiner) LeaveOut(out func(place int) bool) {
 	if !b.OfSteps() {
 		return
@@ -212,8 +212,8 @@ func Joined(a, b *ingest.Unit) *ingest.Unit {
 	return &u
 }
 
-// Without returns a copy of a unit without the values of the signals that have a fault, and without single steps, to be
-// joined with others.
+// Without returns a copy of a unit that can be joined with others: it lacks the single steps and the values of the
+// signals that have a fault.
 func Without(u *ingest.Unit, faulty []string) *ingest.Unit {
 	kept := *u
 	kept.Actions, kept.Numeric, kept.Profile = slices.Clone(u.Actions), slices.Clone(u.Numeric), slices.Clone(u.Profile)
@@ -263,7 +263,8 @@ next:
 	return out
 }
 
-// joinedPropensity returns the sums of two blocks; nil if neither has any. actions are those of both, in their order.
+// joinedPropensity returns the sums of the propensities of two blocks; nil if neither has any. actions are the
+// actions of both, in their order.
 func joinedPropensity(a, b *ingest.Unit, actions []ingest.Count) *ingest.Propensity {
 	if a.Propensity == nil && b.Propensity == nil {
 		return nil

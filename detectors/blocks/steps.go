@@ -6,9 +6,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// joinedSteps returns the newest ingest.MaxKeptSteps of the steps of two blocks that were kept one by one, the second
-// block after the first; nil if neither has any. Their numbers leave out one between the blocks: an agent may have taken
-// steps there that were lost. actions are those of both, to which their categories refer.
+// joinedSteps returns the newest ingest.MaxKeptSteps of the single steps that two blocks have kept, the second
+// block after the first; nil if neither has any. The numbering has a gap of one between the blocks, because an
+// agent may have taken steps there that were lost. actions are the actions of both blocks, to which the categories
+// of the steps refer.
 func joinedSteps(a, b *ingest.Unit, actions []ingest.Count) *ingest.Steps {
 	if a.Steps == nil && b.Steps == nil {
 		return nil
@@ -25,7 +26,7 @@ func joinedSteps(a, b *ingest.Unit, actions []ingest.Count) *ingest.Steps {
 	return out
 }
 
-// appendSteps appends the steps of a block. They replace those before if they consist of something else.
+// appendSteps appends the steps of a block. They replace the earlier ones if they consist of other values.
 func appendSteps(out *ingest.Steps, u *ingest.Unit, actions []ingest.Count) {
 	s := u.Steps
 	if s == nil {

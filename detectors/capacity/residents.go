@@ -7,8 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Residents are the groups of all banks whose state is in memory, by last use. Their weights are estimates. Residents
-// is safe for concurrent use.
+// Residents lists the groups of all banks whose state is in memory, by last use. Their weights are estimates.
+// Residents is safe for concurrent use.
 type Residents struct {
 	most int64
 
@@ -26,8 +26,8 @@ type resident struct {
 	leaving bool
 }
 
-// NewResidents returns an empty list. Once the groups take the given number of bytes, a bank that is resumed leaves the
-// rest in the checkpoint.
+// NewResidents returns an empty list. Once the groups take the given number of bytes, a bank that is resumed leaves
+// its other groups in the checkpoint.
 func NewResidents(most int64) *Residents { return &Residents{most: most, order: list.New()} }
 
 // Allow changes how many bytes of groups resumed banks may load into memory.
@@ -51,8 +51,8 @@ func (r *Residents) Evicted() int {
 	return r.evicted
 }
 
-// Choose returns the least recently used groups to evict, until all leaving groups together take so many bytes. It does
-// not return a group again until that group has been used or restored.
+// Choose returns the least recently used groups to evict, until all leaving groups together take the given number
+// of bytes. It does not return a group again until that group has been used or restored.
 func (r *Residents) Choose(bytes int64) []ingest.Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()

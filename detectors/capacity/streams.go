@@ -8,7 +8,7 @@ import "sync/atomic"
 // that has as many streams as are free gets no more. One policy alone therefore takes at most half of the limit, and
 // always leaves as many streams as it has. A StreamLimit is safe for concurrent use.
 type StreamLimit struct {
-	whole    *StreamLimit // the limit of all policies, if this is the part of one; nil for the whole
+	whole    *StreamLimit // the limit that this is a part of; nil for the whole limit
 	succeeds bool         // for streams that replace those of the same policy; whole is the part of that policy
 	most     int64
 	streams  atomic.Int64
@@ -16,14 +16,14 @@ type StreamLimit struct {
 	crowded  atomic.Int64 // refusals because the policy alone had too many
 }
 
-// NewStreamLimit returns a limit of so many streams.
+// NewStreamLimit returns a limit of the given number of streams.
 func NewStreamLimit(most int) *StreamLimit { return &StreamLimit{most: int64(most)} }
 
 // Part returns the part of the limit for one policy.
 func (l *StreamLimit) Part() *StreamLimit { return &StreamLimit{whole: l} }
 
-// Successor returns the limit for streams that will replace those of the same policy, which needs both for a while. It
-// obeys only the whole limit, or a new version would lack signals of the previous one.
+// Successor returns the limit for streams that will replace those of the same policy, which needs both for a while.
+// Only the whole limit applies to it, because otherwise a new version would lack signals of the previous one.
 func (l *StreamLimit) Successor() *StreamLimit {
 	if l.whole == nil || l.succeeds {
 		return l
@@ -76,7 +76,8 @@ func (l *StreamLimit) Full() bool {
 	return true
 }
 
-// crowds reports whether a policy with so many streams has as many as are free, and counts a refusal if so.
+// crowds reports whether a policy with the given number of streams has as many as are free, and counts a refusal if
+// so.
 func (l *StreamLimit) crowds(streams int64) bool {
 	if streams < l.free() {
 		return false

@@ -12,9 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// The grid of a certificate: a start every step values, of which mostStarts are kept; the baseline is
-// examined on both sides of quantiles of its quantiles; the band begins first values after a
-// start.
+// The grid of a certificate: a start every step values, of which mostStarts are kept. The baseline is examined on
+// both sides of this number of its quantiles, and the band begins first values after a start.
 const (
 	step       = 16
 	mostStarts = 32
@@ -22,7 +21,7 @@ const (
 	first      = 16
 )
 
-// The error probability of a certificate: that of the baseline's band and that of all bands of the stream together.
+// The error probabilities of a certificate: of the baseline's band, and of all bands of the stream together.
 const (
 	baselineError = .01
 	streamError   = .04
@@ -36,8 +35,9 @@ const (
 	bandSlope    = .725
 )
 
-// Bound is the certificate of a stream: a lower bound, at every time, for how far the distribution function of a stream has moved from that of
-// a frozen baseline. It has 95% confidence over the baseline and over all times of observation together:
+// Bound is the certificate of a stream: a lower bound, at every time, for how far the distribution function of a
+// stream has moved from that of a frozen baseline. It has 95% confidence over the baseline and over all times of
+// observation together:
 //
 //	d = max over starts s, points c of |F_s(c) - F_0(c)| - A sqrt((log(1+log(t/t0)) + C_s)/t) - sqrt(log(2/.01)/(2m))
 //
@@ -62,12 +62,12 @@ type Bound struct {
 	Starts Starts
 }
 
-// Starts are starts of the grid, the oldest first. Their counts lie one behind the other in one piece of
-// memory, as slices of their own would take as much again.
+// Starts holds starts of the grid, oldest first. Their counts are stored one after the other in a single slice,
+// because separate slices would take twice the memory.
 type Starts struct {
 	n      int
 	at     [mostStarts]int64
-	ends   [mostStarts]uint16 // in packed
+	ends   [mostStarts]uint16 // of the counts in packed
 	packed []byte
 }
 
@@ -96,7 +96,7 @@ func (s *Starts) drop(i int) {
 	}
 }
 
-// Pack appends counts to b, as a start holds them.
+// Pack appends counts to b in the form in which a start stores them.
 func Pack(b []byte, counts detectors.Counts) []byte {
 	for _, n := range counts {
 		b = binary.AppendUvarint(b, uint64(n))
@@ -104,8 +104,8 @@ func Pack(b []byte, counts detectors.Counts) []byte {
 	return b
 }
 
-// New prepares the certificate of a baseline, which it sorts, with a dependence factor of at least 1. It
-// refuses an empty baseline and NaN.
+// New prepares the certificate of a baseline, which it sorts, with a dependence factor of at least 1. It returns an
+// error for an empty baseline and for NaN.
 func New(baseline []float64, factor float64) (*Bound, error) {
 	switch {
 	case len(baseline) == 0:
@@ -130,7 +130,7 @@ func New(baseline []float64, factor float64) (*Bound, error) {
 	return c, nil
 }
 
-// Add folds one value in. NaN has no place in an order and is ignored.
+// Add adds a value. NaN cannot be ordered and is ignored.
 func (c *Bound) Add(x float64) {
 	if math.IsNaN(x) {
 		return
@@ -153,7 +153,8 @@ func (c *Bound) start() {
 	c.AddStart(c.Seen, Pack(room[:0], c.Counts))
 }
 
-// AddStart adds a start before which there were so many values, with packed counts. It ignores one without room.
+// AddStart adds a start before which there were at values, with packed counts. It ignores the start if there is no
+// room.
 func (c *Bound) AddStart(at int64, packed []byte) {
 	s := &c.Starts
 	if s.n == mostStarts || len(s.packed)+len(packed) > math.MaxUint16 {

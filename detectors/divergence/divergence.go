@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// psiSmoothing is added to each count before the population stability index is computed. Otherwise a category that one
-// side lacks would make it infinite.
+// psiSmoothing is added to each count before the population stability index is computed. Otherwise a category that
+// is missing in one sample would make it infinite.
 const psiSmoothing = .5
 
 // Distance is the distance of two samples of categories, and the distance to expect by chance alone if both were
@@ -125,7 +125,7 @@ func (s sampleSizes) divergence(value, scale float64) Distance {
 	return Distance{Value: value, Expected: scale * degrees, Chance95: scale * chi95(s.categories-1)}
 }
 
-// fewDegrees have their quantiles in a table.
+// fewDegrees is the number of degrees of freedom from which quantiles are not in the table.
 const fewDegrees = 32
 
 // chi95OfFew are the 95% quantiles of chi^2 by degrees of freedom.
@@ -136,7 +136,7 @@ var chi95OfFew = sync.OnceValue(func() (quantiles [fewDegrees]float64) {
 	return quantiles
 })
 
-// chi95 returns the 95% quantile of chi^2. It takes a microsecond or more to compute, and each group is shown with three.
+// chi95 returns the 95% quantile of chi^2. It takes a microsecond or more to compute, and each group needs three.
 func chi95(degrees int) float64 {
 	if degrees < fewDegrees {
 		return chi95OfFew()[degrees]

@@ -51,8 +51,8 @@ func (r *clipped) holds(m *ingest.Moments, level func(float64) bool) bool {
 }
 
 // starts counts the baseline's episodes by the value of their first observation, for the first four such values. If
-// episodes start at one of them, and the policy has learned to move to one side only, all of them end at it on the
-// other side.
+// episodes start at such a value, and the policy has learned to move to one side only, it is the smallest or the
+// largest value of every episode, but not a bound.
 type starts struct {
 	Values   [4]float32
 	Counts   [4]int32

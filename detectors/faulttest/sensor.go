@@ -10,7 +10,7 @@ import (
 )
 
 // Sensor generates the episodes of a simulated policy: rewards from a distribution, one of several actions, and an
-// observation. A test changes its fields to make a fault, or a change that is none.
+// observation. A test changes its fields to create a fault, or a change that is not a fault.
 type Sensor struct {
 	Rng     *rand.Rand
 	Reward  func(*rand.Rand) float64

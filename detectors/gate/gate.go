@@ -16,8 +16,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// KeptTrials is the number of versions compared at a time; another version replaces the one whose last unit is the
-// oldest. The same number of ended gates is shown. Of KeptWorse older ones, only a verdict of worse is kept.
+// KeptTrials is the number of versions compared at a time; a further version replaces the one whose last unit is
+// the oldest. The same number of ended gates is shown. Of the older ones, the last KeptWorse with the verdict worse
+// are kept.
 const (
 	KeptTrials = 4
 	KeptWorse  = 64
@@ -38,11 +39,11 @@ type trial struct {
 	Shadow   bool
 	Units    int64
 	Last     int64            // Gates.Seen at its last unit
-	Other    string           // the rule by which its last unit is of another kind than those of the baseline, "" for none
+	Other    string           // rule by which its last unit is of another kind than the baseline's, "" for none
 	Tests    *battery.Battery // those of the baseline that apply to the version
 	Compared []comparedStream // by stream of Tests
 	Worse    string           // why the version was found to be worse, which is final; "" if it was not
-	Earned   *earned          // nil if the baseline does not say how probable its actions are
+	Earned   *earned          // nil if the baseline has no action probabilities
 }
 
 // earned sums up what the accepted policy would have earned on the units of a trial, and on those of the baseline.
@@ -90,7 +91,7 @@ func (all *Gates) Try(u *ingest.Unit, to Standard) {
 }
 
 // trial returns the trial of a version. It starts the trial if there is none, and restarts it if the version was in
-// shadow and begins to serve. nil means that the version serves, so that its units in shadow add nothing.
+// shadow and begins to serve. It returns nil for units in shadow of a version that serves, which add nothing.
 func (all *Gates) trial(version string, shadow bool, to Standard) *trial {
 	i := slices.IndexFunc(all.Trials, func(t *trial) bool { return t.Version == version })
 	switch {
@@ -133,7 +134,7 @@ func oldest(trials []*trial) int {
 	return at
 }
 
-// observe folds in a unit of the version.
+// observe adds a unit of the version.
 func (t *trial) observe(u *ingest.Unit, to Standard) {
 	tests := t.Tests
 	if t.Other = tests.OtherUnits(u); t.Other != "" {
@@ -176,7 +177,7 @@ func (t *trial) each(values []stream.Reading, visit func(stream, quantity int, q
 	}
 }
 
-// Witness folds a unit of production into the concurrent trials, as the behavior of production meanwhile. rules holds
+// Witness adds a unit of production to the concurrent trials, as the behavior of production meanwhile. rules holds
 // the fault rule in force for each stream of production.
 func (all *Gates) Witness(u *ingest.Unit, values []stream.Reading, production *battery.Battery, rules []string) {
 	if v := u.Versions.Policy; v != "" && v != all.Production {
@@ -201,7 +202,8 @@ func (all *Gates) End(why string, cfg *watch.Config) Gates {
 	return ended
 }
 
-// retire adds another ended gate. Of gates older than the last KeptTrials, only a verdict of worse is kept.
+// retire adds another ended gate. Of gates older than the last KeptTrials, only those with the verdict worse are
+// kept.
 func (all *Gates) retire(last finding.Gate, why string) {
 	last.Ended = why
 	whole := append(slices.Clone(all.Ended), last)
@@ -238,8 +240,8 @@ func (all *Gates) Bare() Gates {
 	return out
 }
 
-// Attach restores what Bare left out, and the fields that no snapshot has. baseActions counts the actions of the
-// baseline by category.
+// Attach restores what Bare left out, and the fields that snapshots do not contain. baseActions counts the actions
+// of the baseline by category.
 func (all *Gates) Attach(production *battery.Battery, baseActions map[string]int64) error {
 	for _, t := range all.Trials {
 		if err := t.attach(production, baseActions); err != nil {

@@ -14,12 +14,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// MeansError is the probability that the means of a gate ever separate a version that equals production from it, at any
-// unit. The signals with a better side share it evenly.
+// MeansError is the probability that the means of a gate ever separate a version that equals production from it, at
+// any unit. It is divided evenly among the signals with a better side.
 const MeansError = .05
 
 const (
-	// LeastTried is the least number of units for a verdict: a standard deviation of fewer is no estimate.
+	// LeastTried is the least number of units for a verdict. With fewer, the standard deviation is not known well
+	// enough.
 	LeastTried = 30
 	// leastWitnesses is the number of units of production needed to tell whether production itself has moved.
 	leastWitnesses = 20
@@ -40,8 +41,8 @@ func (t *trial) judged(cfg *watch.Config) (places []int) {
 	return places
 }
 
-// conclude records the consequences of the last unit: tests that have reached their thresholds, and a version that is
-// worse. That verdict is final, as a later unit carries less information than all before it together.
+// conclude records the consequences of the last unit: tests that have reached their thresholds, and a version that
+// is worse. That verdict is final, because a later unit contains less information than all before it together.
 func (t *trial) conclude(cfg *watch.Config) {
 	for i, s := range t.Tests.Streams {
 		if c := &t.Compared[i]; c.AlarmAt == 0 && s.Reached() {
@@ -72,8 +73,8 @@ func (t *trial) unitName() finding.UnitName {
 	return finding.Episodes()
 }
 
-// measured returns the difference of a quantity's means in standard deviations of the baseline, which is not 0, and the
-// half-width of its interval; judged is the number of signals that share MeansError.
+// measured returns the difference of a quantity's means in standard deviations of the baseline, which must not be
+// 0, and the half-width of its interval; judged is the number of signals that share MeansError.
 func (c *compared) measured(q *stream.Quantity, judged int) (effect, width float64) {
 	m, r, f := c.precision(q)
 	return q.StandardShift(c.New.Mean), detectors.DifferenceWidth(m, c.New.N, r, f, MeansError/float64(judged))
@@ -93,8 +94,8 @@ func (c *compared) precision(q *stream.Quantity) (m int64, r, f float64) {
 // of other values is no larger than in a nearly constant quantity.
 var constantUnits = int64(math.Ceil(math.Log(MeansError) / math.Log(.95)))
 
-// verdict judges a stream that has a better side. It does not attribute to the version what production itself does at
-// the same time.
+// verdict judges a stream that has a better side. It does not attribute to the version a change that production
+// itself shows at the same time.
 func (t *trial) verdict(i int, cfg *watch.Config, judged int) (finding.Verdict, string) {
 	v, why := t.compare(i, cfg, judged)
 	s := t.Tests.Streams[i]
@@ -106,7 +107,7 @@ func (t *trial) verdict(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 	return v, why
 }
 
-// compare judges a stream that has a better side only by the units of the version.
+// compare judges a stream that has a better side, by the units of the version only.
 func (t *trial) compare(i int, cfg *watch.Config, judged int) (finding.Verdict, string) {
 	s := t.Tests.Streams[i]
 	k := slices.IndexFunc(s.Quantities, func(q *stream.Quantity) bool { return q.Name == signals.MainQuantity(s.Signal) })
@@ -154,8 +155,9 @@ func verdictOfConstant(q *stream.Quantity, c *compared) finding.Verdict {
 	return finding.NotEnoughData
 }
 
-// alarmed returns the side to which a test of the quantity that has reached its threshold finds it moved, above 0 for
-// up, and the name of the test; 0 if no test has, or if it has no side, as with spreads and shapes.
+// alarmed returns the direction in which a test that has reached its threshold finds the quantity moved, above 0
+// for up, and the name of the test. The direction is 0 if no test has reached its threshold, or if the test has no
+// direction, as with spreads and shapes.
 func (c *compared) alarmed(q *stream.Quantity) (side float64, test string) {
 	if !q.Reached() {
 		return 0, ""
@@ -166,16 +168,16 @@ func (c *compared) alarmed(q *stream.Quantity) (side float64, test string) {
 			return
 		}
 		best, side, test = b.Score, c.New.Mean-q.Mean, b.Name()
-		if b.Alternative != (detectors.Branch{}) && b.Detector != finding.DetectorRarity { // which does not show on which side rare values lie
+		if b.Alternative != (detectors.Branch{}) && b.Detector != finding.DetectorRarity { // rarity does not show on which side rare values lie
 			side = b.Alternative.Param
 		}
 	})
 	return side, test
 }
 
-// confounds reports whether production has moved so far since the version's first unit that a verdict does not hold.
-// That is by more than counts as the same or, if the version is better or worse, at least half as far and to the same
-// side.
+// confounds reports whether production has moved so far since the version's first unit that a verdict is not valid.
+// For the verdict Same, that is by more than counts as the same; for Better and Worse, it is at least half as far
+// as the version, and to the same side.
 func (c *compared) confounds(v finding.Verdict, q *stream.Quantity) bool {
 	if c.Now.N < leastWitnesses {
 		return false
@@ -198,7 +200,7 @@ func (t *trial) fault(s *stream.Stream) string {
 	return s.Fault.Shared
 }
 
-// Shown returns the public form of all versions that are, or were, compared.
+// Shown returns the public form of the gates of all versions that are, or were, compared.
 func (all *Gates) Shown(cfg *watch.Config) []finding.Gate {
 	out := slices.Clone(all.Ended)
 	for _, t := range all.Trials {
@@ -244,8 +246,8 @@ func (t *trial) why(v finding.Verdict, signals []finding.GateSignal) string {
 	return signals[i].Why
 }
 
-// wanted returns the larger of so and the number of units that a stream needs to be found the same, as in
-// finding.Gate.Wanted.
+// wanted returns the larger of the result so far and the number of units that a stream needs to be found the same,
+// as in finding.Gate.Wanted; -1 if no number is enough.
 func (t *trial) wanted(so int64, i, judged int) int64 {
 	s := t.Tests.Streams[i]
 	k := slices.IndexFunc(s.Quantities, func(q *stream.Quantity) bool { return q.Name == signals.MainQuantity(s.Signal) })

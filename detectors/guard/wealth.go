@@ -23,19 +23,20 @@ const mostEvidence = 1e300
 // supermartingale that begins at 1. So the chance that it ever reaches 1/alpha is at most alpha (Ville), whatever the
 // distribution and the dependence of the values.
 //
-// This needs the values in an order in which "all before it" does not depend on them. That of the events is one, of all
-// agents together: let F(k) be what the first k steps of the merged telemetry are. The stakes are constants, and whether a
-// unit begins before step k+1 is in F(k), as it depends on which episodes have ended. So E[bet(k+1) | F(k)] <= bet(k) for
-// each bet, whichever agent takes step k+1 and whatever ends its episode. The order of the ends of episodes is none: of
-// those that end first, more end because of a cost. See also Howard et al., "Time-uniform Chernoff bounds via nonnegative
-// supermartingales", 2020, on supermartingales and optional stopping.
+// This needs the values in an order in which "all before it" does not depend on them. The order of the events of
+// all agents together is such an order: let F(k) be the first k steps of the merged telemetry. The stakes are
+// constants, and F(k) determines whether a unit begins before step k+1, because that depends on which episodes have
+// ended. So E[bet(k+1) | F(k)] <= bet(k) for each bet, whichever agent takes step k+1 and whatever ends its
+// episode. The order of the ends of episodes does not qualify: of those that end first, more end because of a cost.
+// See also Howard et al., "Time-uniform Chernoff bounds via nonnegative supermartingales", 2020, on
+// supermartingales and optional stopping.
 type wealth struct {
 	units int64
 	bets  [bets]float64
-	logs  [bets]float64 // of what the bets were multiplied by since they were last cleared
+	logs  [bets]float64 // of the factors that the bets were multiplied by since logs was last cleared
 }
 
-// odds are the logarithms of what a value of 0 and a value of 1 multiply the bets of each stake by.
+// odds holds the logarithms of the factors by which a value of 0 and a value of 1 multiply the bets of each stake.
 type odds struct{ zero, one [bets]float64 }
 
 // newOdds returns the odds for a mean above 0 and below 1.
@@ -58,8 +59,8 @@ func (w *wealth) begin() {
 	w.units++
 }
 
-// bet folds in n values with the sum c. The factor of values in [0, 1] with a given sum is smallest where they are 0 or
-// 1, so the evidence is a lower bound for others.
+// bet adds n values with the sum c. The factor of values in [0, 1] with a given sum is smallest if they are 0 or 1,
+// so the evidence is a lower bound for other values.
 func (w *wealth) bet(o *odds, n, c float64) {
 	for i := range w.bets {
 		w.multiply(i, (n-c)*o.zero[i]+c*o.one[i])
@@ -72,7 +73,7 @@ func (w *wealth) multiply(i int, log float64) {
 	w.bets[i] = min(mostEvidence, w.bets[i]*math.Exp(log))
 }
 
-// evidence returns the evidence, which was 1 at the beginning.
+// evidence returns the evidence, which starts at 1.
 func (w *wealth) evidence() float64 {
 	sum := 0.
 	for _, b := range w.bets {

@@ -28,7 +28,7 @@ type setWire struct {
 
 type guardWire struct {
 	Name     string              `cbor:"1,keyasint"`
-	Limit    string              `cbor:"2,keyasint"` // in words: what was counted under another limit says nothing about this one
+	Limit    string              `cbor:"2,keyasint"` // the limit as text: values counted under another limit are no evidence about this one
 	Units    int64               `cbor:"3,keyasint,omitzero"`
 	Bets     []float64           `cbor:"4,keyasint,omitzero"`
 	Habits   habitsWire          `cbor:"5,keyasint,omitzero"`
@@ -104,25 +104,25 @@ func (s *Set) Changes(parts ingest.Parts) error {
 	return nil
 }
 
-// Saved marks what Changes last returned as durable.
+// Saved marks the part that Changes last returned as durable.
 func (s *Set) Saved() { s.changed, s.urgent = false, false }
 
-// triedAgain is how long a state that could not be saved waits for the next attempt: one with each unit would stop the
-// judging of them while a disk is full.
+// triedAgain is how long a state that could not be saved waits for the next attempt. Attempts with each unit would
+// stop the judging of units while a disk is full.
 const triedAgain = time.Second
 
-// Urgent reports whether to save because the state of a guard has changed, so long after the last attempt. Agents may act
-// on that state, so it should not be lost.
+// Urgent reports whether to save now because the state of a guard has changed; since is the time since the last
+// attempt. Agents may act on that state, so it should not be lost.
 func (s *Set) Urgent(since time.Duration) bool { return s.urgent && (!s.tried || since >= triedAgain) }
 
 // Tried notes an attempt to save.
 func (s *Set) Tried() { s.tried = true }
 
-// Lost makes the next Changes return the part.
+// Lost marks the part as not saved, so that the next Changes returns it.
 func (s *Set) Lost() { s.changed = s.changed || s.units > 0 }
 
-// Resume reads the part of a checkpoint, if it has one. A guard whose limit has changed begins again, except that it
-// stays tripped.
+// Resume reads the part of a checkpoint, if it has one. A guard whose limit has changed begins again, but if it has
+// tripped, it stays tripped.
 func (s *Set) Resume(parts ingest.Parts) error {
 	b, saved := parts[part]
 	if !saved {
@@ -182,7 +182,7 @@ func (w *guardWire) resume(g *guard) {
 		Cause: w.Trip.Cause,
 	}
 	if g.tripped {
-		g.state = stateOf(g.limit.Then) // of the present configuration
+		g.state = stateOf(g.limit.Then) // as in the present configuration
 	}
 	if len(g.limit.Causes) > 0 {
 		g.cases.resume(w.Cases, g.limit.Causes)
@@ -204,12 +204,12 @@ func (w *guardWire) resume(g *guard) {
 	g.episodes = w.Episodes.live()
 }
 
-// limitHash identifies what a guard counts, and against which limit.
+// limitHash identifies what a guard counts, and its limit.
 func limitHash(g *guard) string {
 	l := g.limit
-	l.Then, l.ReleaseAfter = "", 0 // they do not change what the evidence says
+	l.Then, l.ReleaseAfter = "", 0 // they do not affect the evidence
 	if len(l.Causes) > 0 {
 		return fmt.Sprintf("%q", l.Causes)
 	}
-	return strings.Replace(fmt.Sprintf("%+v", l), " Causes:[]", "", 1) // as before there were such limits
+	return strings.Replace(fmt.Sprintf("%+v", l), " Causes:[]", "", 1) // as in builds without limits on causes
 }

@@ -1,7 +1,7 @@
 package held
 
-// Counts is how many branches groups had before units that changed it, for freezes that are due at earlier units. The zero
-// value is empty.
+// Counts records how many branches groups had before units that changed the number, for freezes that are due at
+// earlier units. The zero value is empty.
 type Counts struct {
 	of map[int][]counted // by number of the group, in the order of the units
 }
@@ -11,7 +11,7 @@ type counted struct {
 	before int
 }
 
-// Changes records how many branches a group has before a unit, which may change it.
+// Changes records how many branches a group has before a unit that may change the number.
 func (c *Counts) Changes(group int, unit int64, before int) {
 	if c.of == nil {
 		c.of = map[int][]counted{}
@@ -19,10 +19,10 @@ func (c *Counts) Changes(group int, unit int64, before int) {
 	c.of[group] = append(c.of[group], counted{unit, before})
 }
 
-// Remains takes back what Changes recorded last of a group: the unit has not changed it.
+// Remains removes the last record of a group, because the unit has not changed the number.
 func (c *Counts) Remains(group int) { c.of[group] = c.of[group][:len(c.of[group])-1] }
 
-// At returns how many branches a group had after a unit, if it has so many now.
+// At returns how many branches a group had after a unit; now is how many it has at present.
 func (c *Counts) At(group int, unit int64, now int) int {
 	for _, change := range c.of[group] {
 		if change.unit > unit {
@@ -32,5 +32,5 @@ func (c *Counts) At(group int, unit int64, now int) int {
 	return now
 }
 
-// Clear forgets what was recorded, since no freeze is due.
+// Clear removes all records. Call it when no freeze is due.
 func (c *Counts) Clear() { c.of = nil }

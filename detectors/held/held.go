@@ -10,11 +10,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/packed"
 )
 
-// Freeze makes a baseline of collected units, and returns the findings. It runs outside the goroutine that owns the bank.
+// Freeze creates a baseline of collected units, and returns the findings. It runs outside the goroutine that owns
+// the bank.
 type Freeze func() []finding.Finding
 
-// Calibration is a freeze that is due, runs, or is over, with the units that wait for it. The goroutine that owns the
-// bank owns it.
+// Calibration is a freeze that is due, runs, or has ended, with the units that wait for it. It belongs to the
+// goroutine that owns the bank.
 type Calibration struct {
 	At      int64 // number of the unit at which the freeze is due
 	Waiting packed.Queue
@@ -22,12 +23,12 @@ type Calibration struct {
 	units int
 	begin func() Freeze // nil if no freeze is due
 	turn  *budget.Turn  // nil if no freeze has begun, or its result has been taken
-	done  chan struct{} // closed when the freeze is over
+	done  chan struct{} // closed when the freeze has ended
 	found []finding.Finding
 }
 
-// Due sets a freeze of so many units that is due at a unit. When it may begin, begin shares out what the groups of the
-// policy have in common.
+// Due sets a freeze of the given number of units that is due at unit number at. begin is called when the freeze may
+// begin; it divides up what the groups of the policy have in common.
 func (c *Calibration) Due(at int64, units int, begin func() Freeze) {
 	c.At, c.units, c.begin = at, units, begin
 }
@@ -35,23 +36,24 @@ func (c *Calibration) Due(at int64, units int, begin func() Freeze) {
 // IsDue reports whether a freeze is due and has not begun.
 func (c *Calibration) IsDue() bool { return c.begin != nil }
 
-// Runs reports whether a freeze has begun whose result has not been taken.
+// Runs reports whether a freeze has begun and its result has not been taken.
 func (c *Calibration) Runs() bool { return c.turn != nil }
 
-// Signal says that calibrations are over. The zero value must not be used.
+// Signal reports that calibrations have ended. The zero value must not be used.
 type Signal struct {
 	over  atomic.Int64
-	taken int64 // of over, as last seen
+	taken int64 // value of over at the last call of Any
 	wake  chan struct{}
 }
 
 // NewSignal returns a Signal without calibrations.
 func NewSignal() *Signal { return &Signal{wake: make(chan struct{}, 1)} }
 
-// Wake receives when a calibration is over.
+// Wake returns a channel that receives a value when a calibration has ended.
 func (s *Signal) Wake() <-chan struct{} { return s.wake }
 
-// Any reports whether calibrations are over since the last call. The goroutine that owns the bank calls it.
+// Any reports whether calibrations have ended since the last call. Only the goroutine that owns the bank may call
+// it.
 func (s *Signal) Any() bool {
 	before := s.taken
 	s.taken = s.over.Load()
@@ -66,7 +68,7 @@ func (s *Signal) send() {
 	}
 }
 
-// Begin begins the freeze that is due, once it has a core, and signals when it is over.
+// Begin begins the freeze that is due, once it gets a core, and signals when it has ended.
 func (c *Calibration) Begin(of *budget.Calibrations, owner any, signal *Signal) {
 	freeze := c.begin()
 	c.begin, c.turn, c.done = nil, of.Enter(owner, c.units), make(chan struct{})
@@ -80,13 +82,13 @@ func (c *Calibration) Begin(of *budget.Calibrations, owner any, signal *Signal) 
 	}(c.turn, c.done)
 }
 
-// Hurry prefers the freeze that runs to others. It returns a channel that is closed when it is over.
+// Hurry prefers the running freeze to others. It returns a channel that is closed when the freeze has ended.
 func (c *Calibration) Hurry() (over <-chan struct{}) {
 	c.turn.Hurry()
 	return c.done
 }
 
-// Take returns the result of a freeze; ok is false if none is over.
+// Take returns the result of a freeze; ok is false if none has ended.
 func (c *Calibration) Take() (found []finding.Finding, ok bool) {
 	if c.turn == nil {
 		return nil, false
@@ -100,7 +102,7 @@ func (c *Calibration) Take() (found []finding.Finding, ok bool) {
 	return found, true
 }
 
-// GiveUp waits for a freeze that has a core, and gives up one that waits for a core.
+// GiveUp waits for a freeze that has a core, and cancels one that waits for a core.
 func (c *Calibration) GiveUp() {
 	if c.turn != nil {
 		c.turn.GiveUp()
@@ -133,8 +135,8 @@ func (c *Count) Next(of *packed.Queue) packed.Unit {
 // Judged records that a unit that waited has been judged.
 func (c *Count) Judged(u packed.Unit) { c.ends = append(c.ends, u.EndTS) }
 
-// JudgedLate returns the ends of the units that were recorded since the last call, in Unix nanoseconds, 0 without a
-// clock.
+// JudgedLate returns the ends of the units that Judged recorded since the last call, in Unix nanoseconds, 0 without
+// a clock.
 func (c *Count) JudgedLate() []int64 {
 	ends := c.ends
 	c.ends = nil

@@ -5,7 +5,8 @@ import "github.com/rewardwatch/rewardwatch/ingest"
 const (
 	// maxChanges is the number of changes of version that are kept.
 	maxChanges = 16
-	// overlap is for how many units agents may continue with the version before: a return to it is no change.
+	// overlap is the number of units for which agents may continue with the previous version: a return to it is no
+	// change.
 	overlap = 50
 )
 
@@ -16,7 +17,7 @@ type Change struct {
 	From, To ingest.Versions
 }
 
-// Version takes the versions of the unit that was begun last.
+// Version records the versions of the unit that was begun last.
 func (h *History) Version(ordinal, ts int64, v ingest.Versions) {
 	switch n := len(h.changes); {
 	case v == h.version && h.versioned:
@@ -29,7 +30,7 @@ func (h *History) Version(ordinal, ts int64, v ingest.Versions) {
 	}
 }
 
-// Restored takes the changes and the kept ordinal that were saved, and the newest versions if there are any units.
+// Restored sets the saved changes, the saved ordinal of Keep and, if there are any units, the newest versions.
 func (h *History) Restored(changes []Change, onset int64, newest ingest.Versions, any bool) *History {
 	h.changes, h.onset, h.version, h.versioned = changes, onset, newest, any
 	return h

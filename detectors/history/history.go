@@ -22,22 +22,22 @@ const (
 	shortestUnits = 4
 	// kept is how far back the past goes, by the clock of the units. Without a clock, nothing is dropped.
 	kept = int64(7 * 24 * time.Hour)
-	// fineness is the share of the past, one in so many, within which all spans may be of the same length. The spans
-	// before it grow with their age.
+	// fineness is the inverse of the share of the past within which all spans may have the same length. Older spans
+	// grow with their age.
 	fineness = 50
 )
 
-// Span is a stretch of units that follow one another.
+// Span is a stretch of consecutive units.
 type Span struct {
 	First    int64 // ordinal of the first unit
 	Units    int64
 	From, To int64 // of the first and the last unit, in Unix nanoseconds; 0 without a clock
 }
 
-// Bucket sums up the values of a signal in a span. N is 0 if it had none.
+// Bucket summarizes the values of a signal in a span. N is 0 if there are none.
 type Bucket struct {
 	N        uint32
-	Mean, SD float32 // of the values themselves, not of what they are a sample of
+	Mean, SD float32 // of these values, not estimates for a larger population
 }
 
 // Signal is the past of one signal.
@@ -50,16 +50,16 @@ type Signal struct {
 type History struct {
 	spans   []Span
 	signals []Signal // sorted by name
-	places  []uint8  // in signals, of those of the unit before in their order, in which most units have them
-	next    int      // how many signals of the unit there have been
-	onset   int64    // ordinal of the unit whose span stays apart, 0 for none
+	places  []uint8  // indices of the previous unit's signals, in their order, which most units repeat
+	next    int      // number of signals of the current unit so far
+	onset   int64    // ordinal of the unit whose span stays separate, 0 for none
 
 	changes   []Change
 	version   ingest.Versions // the newest
 	versioned bool            // whether there is one
 }
 
-// Unless returns the past, or nil if another one saves it.
+// Unless returns the past, or nil if it is shared with another one that saves it.
 func (h *History) Unless(shared bool) *History {
 	if shared {
 		return nil
@@ -86,7 +86,7 @@ func (h *History) Begin(ordinal, ts int64) {
 	}
 }
 
-// full reports whether a unit begins another span.
+// full reports whether a unit begins a new span.
 func (h *History) full(s *Span, ts int64) bool {
 	if ts == 0 {
 		return s.Units >= shortestUnits
@@ -94,11 +94,11 @@ func (h *History) full(s *Span, ts int64) bool {
 	return s.From == 0 || ts-s.From >= shortest
 }
 
-// Keep keeps the span of a unit apart from the others, so that what was before and after the onset of a drift is never
-// averaged. It holds until it is called again.
+// Keep keeps the span of a unit separate from the others, so that what was before and after the onset of a drift is
+// never averaged. It replaces the unit of the previous call.
 func (h *History) Keep(ordinal int64) { h.onset = ordinal }
 
-// Kept returns the ordinal that Keep took last, 0 for none.
+// Kept returns the ordinal of the last call of Keep, or 0 for none.
 func (h *History) Kept() int64 {
 	if h == nil {
 		return 0
@@ -106,7 +106,7 @@ func (h *History) Kept() int64 {
 	return h.onset
 }
 
-// apart reports whether a span is not merged with others.
+// apart reports whether a span must stay separate.
 func (h *History) apart(i int) bool {
 	s := &h.spans[i]
 	return h.onset > 0 && s.First <= h.onset && h.onset < s.First+s.Units
@@ -131,7 +131,7 @@ func (h *History) forget(ts int64) {
 	})
 }
 
-// appended appends a value. It never allocates more than is needed in the end.
+// appended appends a value. It never allocates room for more than maxSpans.
 func appended[T any](values []T, x T) []T {
 	if len(values) == cap(values) {
 		grown := make([]T, len(values), min(maxSpans, max(fewest, 2*len(values))))
@@ -141,7 +141,7 @@ func appended[T any](values []T, x T) []T {
 	return append(values, x)
 }
 
-// smallest returns the span that is to be merged with the next one: the shortest pair for its age.
+// smallest returns the span to merge with the next one: the two that are shortest for their age.
 func (h *History) smallest() int {
 	last := len(h.spans) - 1
 	now, _ := h.at(last)
@@ -167,7 +167,7 @@ func (h *History) at(i int) (to, from int64) {
 	return s.To, s.From
 }
 
-// merge makes one span of a span and the next one.
+// merge merges a span with the next one.
 func (h *History) merge(i int) {
 	a, b := &h.spans[i], h.spans[i+1]
 	a.Units, a.To = a.Units+b.Units, max(a.To, b.To)
@@ -182,7 +182,7 @@ func (h *History) merge(i int) {
 	}
 }
 
-// Add adds the value of a signal in the unit that was begun last. A value that is not finite is left out.
+// Add adds the value of a signal in the unit that was begun last. It ignores a value that is not finite.
 func (h *History) Add(signal string, x float64) {
 	if len(h.spans) == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return
@@ -192,7 +192,7 @@ func (h *History) Add(signal string, x float64) {
 	*b = b.With(Bucket{N: 1, Mean: float32(x)})
 }
 
-// signal returns the past of a signal, which it starts if there is none.
+// signal returns the past of a signal, which it creates if there is none.
 func (h *History) signal(name string) *Signal {
 	k := h.next
 	h.next++
@@ -215,7 +215,7 @@ func (h *History) signal(name string) *Signal {
 	return &h.signals[i]
 }
 
-// With returns the sums of two buckets.
+// With returns the bucket of the values of both buckets.
 func (b Bucket) With(c Bucket) Bucket {
 	switch {
 	case b.N == 0:
@@ -234,7 +234,7 @@ func (b Bucket) With(c Bucket) Bucket {
 
 func square(x float32) float64 { return float64(x) * float64(x) }
 
-// Past returns the values of a signal in each span that begins with a unit or later, the oldest first.
+// Past returns the values of a signal in each span that begins at the given unit or later, oldest first.
 func (h *History) Past(signal string, from int64) []progress.Point {
 	var buckets []Bucket
 	for i := range h.signals {
@@ -282,8 +282,8 @@ func (r *Record) Of(signal string) []Bucket {
 	return nil
 }
 
-// Rolling returns for each bucket the sums of it and of as many before it as it takes to have at least units values, or
-// all that there are.
+// Rolling returns for each bucket the sum of it and of as many before it as are needed for at least units values,
+// or of all if there are fewer.
 func Rolling(buckets []Bucket, units uint32) []Bucket {
 	out := make([]Bucket, len(buckets))
 	for i, b := range buckets {

@@ -89,7 +89,7 @@ func (r *reader) int() int64 {
 	return x
 }
 
-// length reads a number of at most most.
+// length reads a number; more than most is an error.
 func (r *reader) length(most int) int {
 	x, n := binary.Uvarint(r.left)
 	r.skip(n)
@@ -125,7 +125,7 @@ func (r *reader) bucket() Bucket {
 	return b
 }
 
-// ChangeWire is the saved form of a Change. Changes are their own part, which builds before them skip.
+// ChangeWire is the saved form of a Change. Changes are a separate part, which older builds skip.
 type ChangeWire struct {
 	Unit int64          `cbor:"1,keyasint"`
 	TS   int64          `cbor:"2,keyasint,omitzero"`

@@ -49,7 +49,7 @@ type passages struct {
 	lowest int // the rungs below it have enough passages
 	count  []int
 	units  []int
-	since  []int // the first unit from which on the rung is watched again
+	since  []int // the first unit at which the rung is watched again
 }
 
 func newPassages(l ladder, window int) *passages {
@@ -63,7 +63,7 @@ func newPassages(l ladder, window int) *passages {
 	}
 }
 
-// observe folds in the statistic of unit t; units are numbered from 0, the first full window.
+// observe adds the statistic of unit t; units are numbered from 0, the first full window.
 func (p *passages) observe(t int, d float64) {
 	top := min(p.ladder.below(d), p.ladder.rungs-1)
 	for i := p.lowest; i <= top; i++ {

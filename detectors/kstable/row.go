@@ -18,7 +18,7 @@ type plan struct {
 	seed      uint64
 }
 
-// check refuses fewer baselines than a 99% point needs, and a plan without streams.
+// check returns an error for fewer baselines than a 99% point needs, and for a plan without streams.
 func (p plan) check() error {
 	if p.baselines < 199 || p.length < 1 {
 		return fmt.Errorf("%d baselines and streams of %d units: at least 199 baselines and 1 unit are needed", p.baselines, p.length)

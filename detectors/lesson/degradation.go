@@ -6,17 +6,18 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A segment takes part if it varies by at least this part of the mean level of the segments, and of their mean standard
-// deviation. Less is rounding, as profiles are float32, or would outweigh all others on no evidence.
+// A segment takes part if its standard deviation is at least these shares of the mean level of the segments and of
+// their mean standard deviation. A smaller one may be a rounding error, because profiles are float32, or would
+// outweigh all other segments without evidence.
 const (
 	leastOfLevel  = 1e-5
 	leastOfSpread = 1e-3
 )
 
-// Degradation weights the course of an episode's rewards so that a change that lowers or raises all of it evenly shows
-// best (the uniform degradation test of Greenberg & Mannor, ICML 2021: of all linear statistics of an episode's reward
-// vector r
-// with covariance S this one has the most power against r - e 1, and for normal rewards it is the likelihood ratio):
+// Degradation weights the course of an episode's rewards so that a change that lowers or raises all of it evenly
+// shows best (the uniform degradation test of Greenberg & Mannor, ICML 2021). Of all linear statistics of an
+// episode's reward vector r with covariance S this one has the most power against r - e 1, and for normal rewards
+// it is the likelihood ratio:
 //
 //	s = 1' S^-1 (r - m) / sqrt(1' S^-1 1)
 //
@@ -128,8 +129,8 @@ func shrunkCorrelations(x []float64, n, t int) (*mat.SymDense, float64) {
 	return r, l
 }
 
-// weigh solves for the weights. It returns false if the covariance cannot be inverted, because segments always
-// determine each other exactly.
+// weigh solves for the weights. It returns false if the covariance cannot be inverted because segments determine
+// each other exactly.
 func (d *Degradation) weigh(correlations *mat.SymDense, sd []float64, used []int) bool {
 	ones := mat.NewVecDense(len(used), nil) // D^-1 1
 	for i, j := range used {
@@ -150,7 +151,7 @@ func (d *Degradation) weigh(correlations *mat.SymDense, sd []float64, used []int
 	return true
 }
 
-// Score returns s of a profile, NaN if its number of segments differs from that of the learned profiles.
+// Score returns s of a profile, or NaN if its number of segments differs from that of the learned profiles.
 func (d *Degradation) Score(profile []float32) float64 {
 	if len(profile) != len(d.Weights) {
 		return math.NaN()
@@ -162,9 +163,9 @@ func (d *Degradation) Score(profile []float32) float64 {
 	return s
 }
 
-// LearnDegradation learns the weights of a baseline's profiles, which have the same length and are in time order.
-// scores are those of the same episodes, each by weights learned from the other folds; model is learned from all, for
-// later ones. It returns nil if there are too few profiles, or if no weights can be learned.
+// LearnDegradation learns the weights from a baseline's profiles, which have the same length and are in time order.
+// scores are those of the same episodes, each with weights learned from the other folds; model is learned from all
+// of them, for later episodes. It returns nil if there are too few profiles, or if no weights can be learned.
 func LearnDegradation(profiles [][]float32) (scores []float64, model *Degradation) {
 	n := len(profiles)
 	if n < 2*folds {

@@ -1,5 +1,6 @@
-// Package lesson learns from a baseline what to expect of a unit: its outcome from its reward, and how the rewards in the
-// course of an episode depend on each other. It judges the baseline itself by what its other parts teach.
+// Package lesson learns from a baseline what to expect of a unit: its outcome from its reward, and how the rewards
+// in the course of an episode depend on each other. Each part of the baseline itself is judged by what the other
+// parts teach.
 package lesson
 
 import (
@@ -8,11 +9,12 @@ import (
 	"sort"
 )
 
-// folds is the number of contiguous parts into which a baseline is split to learn from it. Each part is judged by what
-// was learned from the others, so that the values of the baseline are as new to the model as later ones. The parts are
-// contiguous because neighbours in time may be similar. They are many because more units to learn from mean smaller
-// errors: of Degradation with t segments and n episodes in k parts, new scores have about (1 - kt/((k-1)n)) / (1 - t/n)
-// times the standard deviation of the held-out ones. At t = 25 and n = 500 that is .987 for 5 parts and .997 for 20.
+// folds is the number of contiguous parts into which a baseline is split to learn from it. Each part is judged by
+// what was learned from the others, so that the values of the baseline are as new to the model as later ones. The
+// parts are contiguous because neighbours in time may be similar. There are many because errors decrease with the
+// number of units to learn from: for Degradation with t segments and n episodes in k parts, new scores have about
+// (1 - kt/((k-1)n)) / (1 - t/n) times the standard deviation of the held-out ones. At t = 25 and n = 500 that is
+// .987 for 5 parts and .997 for 20.
 const folds = 20
 
 // fold returns the bounds of part k of n values in order, the end excluded.
@@ -35,7 +37,7 @@ const (
 // that of the bin, so that there is no extrapolation to rewards never seen before. Its fields are its whole state.
 type Regression struct {
 	Rewards  []float64 // mean reward of each bin, ascending
-	Outcomes []float64 // mean outcome of each
+	Outcomes []float64 // mean outcome of each bin
 	Rounding float64   // largest residual that may be a rounding error
 }
 
@@ -77,8 +79,8 @@ func OnALine(rewards, outcomes []float64) bool {
 	return math.Sqrt(left/float64(len(rewards))) <= rounding(outcomes)
 }
 
-// NewRegression learns the outcome from the reward with at most so many bins. The slices hold pairs of finite values, at
-// least one, in any order. It does not keep them.
+// NewRegression learns the outcome from the reward with at most the given number of bins. The slices hold pairs of
+// finite values, at least one, in any order. It does not keep them.
 func NewRegression(rewards, outcomes []float64, bins int) *Regression {
 	order := make([]int, len(rewards))
 	for i := range order {
@@ -128,8 +130,8 @@ func (r *Regression) Expected(reward float64) float64 {
 	return r.Outcomes[i-1] + part*(r.Outcomes[i]-r.Outcomes[i-1])
 }
 
-// Residual returns the outcome minus the one expected for the reward, in the outcome's unit of measurement. It is 0 if
-// rounding explains the difference, or tests would judge rounding errors; NaN for NaN.
+// Residual returns the outcome minus the one expected for the reward, in the outcome's unit of measurement. It is 0
+// if rounding explains the difference, so that tests do not judge rounding errors; NaN for NaN.
 func (r *Regression) Residual(reward, outcome float64) float64 {
 	residual := outcome - r.Expected(reward)
 	if math.Abs(residual) <= r.Rounding {

@@ -16,7 +16,7 @@ import (
 type change struct {
 	signal, name string
 	note         string // remark for readers of the delay, or why there is none
-	// apply changes a unit, whose slices are its own; nil if the change is not possible.
+	// apply changes a unit, whose slices are copies; nil if the change is not possible.
 	apply func(u *ingest.Unit, rng *rand.Rand)
 }
 
@@ -85,7 +85,7 @@ func rewardChanges(units []*ingest.Unit) []change {
 	return out
 }
 
-// mostly reports whether a predicate holds of more than half of the units.
+// mostly reports whether a predicate is true for more than half of the units.
 func mostly(units []*ingest.Unit, is func(*ingest.Unit) bool) bool {
 	n := 0
 	for _, u := range units {
@@ -97,7 +97,7 @@ func mostly(units []*ingest.Unit, is func(*ingest.Unit) bool) bool {
 }
 
 // stretch makes every reward r of a unit factor*r + shift, and adjusts its return; without rewards, it changes the
-// return itself. All judged values change accordingly, as factor is positive.
+// return itself. All judged values change accordingly, because factor is positive.
 func stretch(u *ingest.Unit, factor, shift float64) {
 	changed := func(x float64) float64 { return factor*x + shift }
 	if u.Reward.N == 0 {

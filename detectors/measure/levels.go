@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// fewValues are units whose rewards, or returns, lie on few levels. A shift would leave these levels, which tests
-// detect at once. Instead, a changed unit takes the rewards of another one.
+// fewValues holds units whose rewards, or returns, lie on few levels. A shift would leave these levels, which tests
+// detect at once. Instead, a changed unit takes the rewards of another unit.
 type fewValues struct {
 	signal string
 	units  []*ingest.Unit
@@ -74,7 +74,8 @@ func (l *fewValues) Lower(d float64) change {
 	return c
 }
 
-// rest returns possible changes of the values other than the mode; ratio is their number per value at the mode.
+// rest returns possible changes of the values other than the mode; ratio is the number of such values per value at
+// the mode.
 func (l *fewValues) rest(mode, ratio float64) []change {
 	var rare, usual []*ingest.Unit
 	for i, u := range l.units {

@@ -17,7 +17,7 @@ import (
 
 // Measuring holds the inputs for measuring the false alarms and the delays of a group.
 type Measuring struct {
-	Units    []*ingest.Unit // healthy ones of the group, from bank.Policy.Whole, in time order; judged units are drawn from them
+	Units    []*ingest.Unit // healthy units of the group, from bank.Policy.Whole, in time order; judged units are drawn from them
 	HeldOut  bool           // whether they came after the baseline; else they are the baseline's own
 	Seed     uint64
 	Seconds  float64             // approximate run time, which is converted into a number of units to judge
@@ -41,10 +41,10 @@ type FalseAlarms struct {
 	Dependent bool    // whether units were drawn in a row, because they depend on each other
 }
 
-// Lacks reports whether the measured time between alarms is certainly below its target.
+// Lacks reports whether the measured time between alarms is significantly below its target.
 func (f FalseAlarms) Lacks() bool { return f.Alarms > 0 && f.High < f.At }
 
-// exceeded is the probability that alarms at the rate of the budget are mistaken for more.
+// exceeded is the probability that alarms at the rate of the budget are mistaken for a higher rate.
 const exceeded = .05
 
 // Exceeded reports whether the given alarms in the given units, as observed in operation, are more than the budget
@@ -64,8 +64,8 @@ type Delay struct {
 	Note           string // remark on the figure, or why there is none
 }
 
-// dependentRun is the number of units drawn in a row if they depend on each other. It equals the range of the
-// dependence factor.
+// dependentRun is the number of consecutive units drawn together if they depend on each other. It equals the range
+// of the dependence factor.
 const dependentRun = 20
 
 // The cost of judging a unit, in nanoseconds. It converts seconds into a number of units, so that the result does not
@@ -75,15 +75,15 @@ const (
 	branchCost = 10
 )
 
-// The measurement of false alarms runs on the units themselves until there are directAlarms, and on resamples samples
-// drawn from them until each has resampledAlarms. The number of units it needs is expected to be the larger of
-// expectedRatio and the promised one times N.
+// The measurement of false alarms runs on the units themselves until there are directAlarms alarms, and on
+// resamples samples drawn from them until each has resampledAlarms alarms. The number of units that an alarm takes
+// is expected to be N times expectedRatio, or N times the promised ratio if that is larger.
 const (
 	directAlarms    = 100
 	resamples       = 20
 	resampledAlarms = 10
 	expectedRatio   = 2
-	rareAlarms      = 10 // fewer are too few for more than an interval of their number
+	rareAlarms      = 10 // with fewer alarms, the interval is that of their number
 )
 
 // The measurement of delays makes runs of each change. Each run has at most longestDelay units, or longestDelayN times
@@ -181,8 +181,8 @@ func (m *measuring) falseAlarms(n float64) FalseAlarms {
 // interval returns the mean time between alarms and its 90% interval from the alarms of the units themselves and of
 // samples drawn from them. Held-out units are themselves a sample of the telemetry of interest. The drawn samples
 // differ from them as they differ from that telemetry, in the logarithm (the basic bootstrap interval, Davison &
-// Hinkley 1997, 5.2, widened to hold the estimate). The baseline's own units are no test of a baseline: there the drawn
-// samples stand for later units, and interval returns their middle.
+// Hinkley 1997, 5.2, widened to include the estimate). The baseline's own units cannot test their baseline: then
+// the drawn samples stand for later units, and interval returns their median.
 //
 // If alarms are too rare for that, the interval is that of their number alone.
 func (m *measuring) interval(direct battery.Count, drawn []battery.Count) (arl0, low, high float64) {
@@ -205,8 +205,8 @@ func (m *measuring) interval(direct battery.Count, drawn []battery.Count) (arl0,
 	return arl0, min(arl0, arl0*arl0/q[2]), max(arl0, arl0*arl0/q[0])
 }
 
-// each runs work on all parts in parallel. Each part has random numbers of its own, so that the result does not depend
-// on the number of cores.
+// each runs work for all parts in parallel. Each part has separate random numbers, so that the result does not
+// depend on the number of cores.
 func (m *measuring) each(parts int, work func(part int) battery.Count) []battery.Count {
 	out := make([]battery.Count, parts)
 	var wg sync.WaitGroup

@@ -17,16 +17,16 @@ import (
 // Collector exports the summaries of all banks. A scrape reads the last published summaries and never the state in use.
 type Collector struct {
 	summaries   func() []*finding.Summary
-	groupLabels []string // of all policies; a group that lacks one has it as ""
+	groupLabels []string // of all policies; "" for a group that lacks one
 	limit       int
 	now         func() time.Time
 	families    map[string]family
 	limitHits   atomic.Uint64
-	reserved    func() int // series of guards, which count as well
+	reserved    func() int // series of guards, which count towards the limit
 	texts       sync.Pool  // of *text
 }
 
-// family is what the series of one name share.
+// family is what all series with one name share.
 type family struct {
 	desc   *prometheus.Desc
 	help   string
@@ -129,15 +129,15 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	out <- &sample{desc: c.families[MetricSeriesLimitHits].desc, kind: prometheus.CounterValue, value: float64(c.limitHits.Load())}
 }
 
-// output takes the series of a scrape.
+// output receives the series of a scrape.
 type output interface {
-	// begin says which group the next series are of.
+	// begin sets the group of the next series.
 	begin(g *finding.GroupSummary)
 	add(s *series)
 }
 
-// export puts out all series but that of the limit. It reads the summaries once: otherwise a stream that changed its
-// state between two reads would be exported twice, and the whole scrape would fail.
+// export writes all series except that of the limit. It reads the summaries once: otherwise a stream that changed
+// its state between two reads would be exported twice, and the whole scrape would fail.
 func (c *Collector) export(out output) {
 	scrape, summaries := &scrape{Collector: c, room: c.limit - c.reserved(), out: out}, c.summaries()
 	for _, urgent := range []bool{true, false} {
@@ -152,11 +152,11 @@ func (c *Collector) export(out output) {
 // scrape is one export of all summaries.
 type scrape struct {
 	*Collector
-	// room is the number of series that may still be exported. Behind the first stream that does not fit it is 0:
-	// otherwise the series of a large fleet would be built in vain.
+	// room is the number of series that may still be exported. It is 0 after the first stream that does not fit, so
+	// that the series of a large fleet are not built in vain.
 	room  int
 	out   output
-	begun *finding.GroupSummary // of which series are put out
+	begun *finding.GroupSummary // group whose series are being written
 }
 
 // group exports the urgent streams of a group, or everything else as far as there is room.
@@ -176,7 +176,7 @@ func (c *scrape) group(g *finding.GroupSummary, urgent bool) {
 	}
 }
 
-// hasRoom reports whether more series that are not urgent may be exported, and counts those that are left out.
+// hasRoom reports whether more series that are not urgent may be exported, and counts a hit of the limit if not.
 func (c *scrape) hasRoom() bool {
 	if c.room <= 0 {
 		c.limitHits.Add(1)
@@ -222,7 +222,7 @@ func (o *samples) add(s *series) {
 	o.out <- &sample{f.desc, s.kind, s.value, o.pairs.join(o.shared, f.labels, s.labels)}
 }
 
-// series is one sample to export; labels are those in addition to the policy's and the group's.
+// series is one sample to export; its labels do not include those of the policy and the group.
 type series struct {
 	name   string
 	kind   prometheus.ValueType
@@ -271,7 +271,7 @@ func (c *Collector) groupSeries(g *finding.GroupSummary) []series {
 	return append(all, offPolicySeries(g.OffPolicy)...)
 }
 
-// offPolicySeries returns the off-policy estimate; without support, only how far it is from any.
+// offPolicySeries returns the off-policy estimate; without support, only the figures that show how much is missing.
 func offPolicySeries(o *finding.OffPolicy) []series {
 	if o == nil {
 		return nil

@@ -17,11 +17,11 @@ type Guards struct {
 	state, evidence, share, invalid *prometheus.Desc
 }
 
-// seriesOfGuard is how many series a guard has.
+// seriesOfGuard is the number of series of a guard.
 const seriesOfGuard = 4
 
-// Guards returns the collector of the guards whose summaries the function returns. Guards and streams share the limit, from
-// which guards take first. Those that are ok lose their series beyond it; the others never do.
+// Guards returns the collector of the guards whose summaries the function returns. Guards and streams share the
+// limit, which guards use first. Beyond it, guards that are ok lose their series; the others never do.
 func (c *Collector) Guards(summaries func() []*guard.Summary) *Guards {
 	labels := []string{"policy", "guard"}
 	c.reserved = func() (series int) {

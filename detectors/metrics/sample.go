@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sample is a metric whose labels are shared with others. prometheus.MustNewConstMetric makes all labels of each metric, and
-// a scrape of thousands of groups would take twice the memory.
+// sample is a metric that shares its labels with others. prometheus.MustNewConstMetric creates all labels of each
+// metric, and a scrape of thousands of groups would take twice the memory.
 type sample struct {
 	desc   *prometheus.Desc
 	kind   prometheus.ValueType

@@ -14,9 +14,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// WriteText writes what Collect exports, in the text format of Prometheus or in that of OpenMetrics, whose end mark it
-// leaves out. A registry takes several times as long for it: it makes a value of each label of each series, checks and
-// sorts them, and encodes them one by one.
+// WriteText writes what Collect exports in the text format of Prometheus or of OpenMetrics, without the end mark of
+// the latter. A registry would take several times as long: it creates a value for each label of each series, checks
+// and sorts them, and encodes them one by one.
 func (c *Collector) WriteText(w io.Writer, openMetrics bool) error {
 	t, _ := c.texts.Get().(*text)
 	if t == nil {
@@ -38,21 +38,22 @@ func (c *Collector) WriteText(w io.Writer, openMetrics bool) error {
 	return nil
 }
 
-// text is the output as text. The series of a name have to follow each other, so the lines of each are collected.
+// text is the output as text. The series with one name must be consecutive, so the lines of each name are
+// collected.
 type text struct {
 	*Collector
 	shared []byte // the labels of the policy and the group, which all of the group's series share
 	lines  map[string]*lines
 }
 
-// lines are the series of one name. Their memory is used again, as a scrape has about as much as the one before.
+// lines are the series of one name. Their memory is reused, because a scrape is about as large as the previous one.
 type lines struct {
 	family
 	kind prometheus.ValueType
 	text []byte
 }
 
-// WriteFamily writes the lines of the series of one name, if there are any, and what goes before them.
+// WriteFamily writes the header and the lines of the series of one name, or nothing if there are none.
 func WriteFamily(w io.Writer, name, help string, kind prometheus.ValueType, lines []byte, openMetrics bool) error {
 	if len(lines) == 0 {
 		return nil
@@ -97,11 +98,11 @@ func (t *text) add(s *series) {
 	l.text = append(b, '\n')
 }
 
-// escaped are the characters that a label value must not hold as they are.
+// escaped escapes the characters that a label value must not contain.
 var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// AppendLabel appends a label to the text of a series. A value that is no UTF-8 would make the whole scrape unreadable,
-// so what is wrong in it is replaced.
+// AppendLabel appends a label to the text of a series. A value that is not valid UTF-8 would make the whole scrape
+// unreadable, so invalid bytes are replaced.
 func AppendLabel(b []byte, name, value string) []byte {
 	if !utf8.ValidString(value) {
 		value = strings.ToValidUTF8(value, string(utf8.RuneError))

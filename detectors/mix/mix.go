@@ -9,10 +9,11 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// The mix explains a change from leastUnits units on if all of these hold: it differs from 0 by leastZ standard errors,
-// which alone makes it certain to contribute; it is between leastPart and mostPart of the change; what happened within the
-// strata differs from 0 by at most mostWithin standard errors; and strata that have not changed would differ from their
-// baselines as much as these do with a probability of at least leastP. They were chosen by simulation (docs/causes.md).
+// The mix explains a change from leastUnits units on if all of these are true: it differs from 0 by leastZ standard
+// errors, which alone shows that it contributes; it is between leastPart and mostPart of the change; the change
+// within the strata differs from 0 by at most mostWithin standard errors; and strata that have not changed would
+// differ from their baselines as much as these do with a probability of at least leastP. The bounds were chosen by
+// simulation (docs/causes.md).
 const (
 	leastUnits = 50
 	leastZ     = 3
@@ -22,14 +23,15 @@ const (
 	leastP     = .01
 )
 
-// pooledUnits is how many units the variance of all strata together counts for in that of each one. Without it, a stratum
-// with few units, or without a single click, would seem to be known exactly.
+// pooledUnits is the number of units with which the pooled variance of all strata counts in that of each one.
+// Without it, a stratum with few units, or without a single click, would seem to be known exactly.
 const pooledUnits = 5
 
-// comparedUnits is the number of units before and after from which on a stratum shows whether it has changed.
+// comparedUnits is the number of units that a stratum needs before and after the change to show whether it has
+// changed.
 const comparedUnits = 5
 
-// Cell sums up the values of a stratum by Welford's recurrence.
+// Cell summarizes the values of a stratum by Welford's recurrence.
 type Cell struct {
 	N        int64
 	Mean, M2 float64
@@ -46,7 +48,7 @@ func (c *Cell) Add(x float64) {
 // Split is how the change of a mean is divided. Mix and Within sum to Change.
 type Split struct {
 	Quantity string // whose mean it is
-	By       string // what divides the strata, such as labels.segment
+	By       string // what defines the strata, such as labels.segment
 	Units    int64  // after the change
 	SD       float64
 	Change   float64
@@ -67,21 +69,21 @@ func (s *Split) Explained() bool {
 		math.Abs(s.Within) <= mostWithin*s.WithinError && s.P >= leastP
 }
 
-// Contributes reports whether the mix certainly contributes to the change, whatever happened within the strata. Where all
-// values were the same before, it cannot have.
+// Contributes reports whether the mix significantly contributes to the change, whatever happened within the strata.
+// If all values were the same before, it cannot.
 func (s *Split) Contributes() bool {
 	return s.SD > 0 && s.MixError > 0 && math.Abs(s.Mix) >= leastZ*s.MixError
 }
 
-// certainP is the probability below which strata have certainly changed.
+// certainP is the probability below which strata have changed significantly.
 const certainP = .001
 
-// Beyond reports whether something has certainly changed within the strata, whatever their mix contributes.
+// Beyond reports whether something has changed significantly within the strata, whatever their mix contributes.
 func (s *Split) Beyond() bool { return math.Abs(s.Within) >= leastZ*s.WithinError || s.P < certainP }
 
-// Of splits the change from one mean to another. Both lists have one cell per stratum, in the same order; the place of
-// the stratum that contributes most is returned too, or -1 if either list has no values. With shares p and means y before
-// (0) and after (1) the change,
+// Of splits the change from one mean to another. Both lists have one cell per stratum, in the same order. most is
+// the index of the stratum that contributes most, or -1 if either list has no values. With shares p and means y
+// before (0) and after (1) the change,
 //
 //	mix    = sum over strata of (p1 - p0) (y0 + y1)/2
 //	within = sum over strata of (y1 - y0) (p0 + p1)/2
@@ -135,7 +137,7 @@ func Of(before, after []Cell, factor float64) (s Split, most int) {
 	return s, most
 }
 
-// period sums up all strata before or after the change.
+// period summarizes all strata before or after the change.
 type period struct{ n, mean, sd, pooled float64 }
 
 func periodOf(cells []Cell) (p period) {
@@ -165,7 +167,7 @@ func (p *period) variance(c *Cell) float64 {
 	return (c.M2 + pooledUnits*p.pooled) / float64(c.N-1+pooledUnits) / float64(c.N)
 }
 
-// moments sums up a quantity of the strata, weighted by their shares.
+// moments summarizes a quantity of the strata, weighted by their shares.
 type moments struct{ mean0, square0, mean1, square1 float64 }
 
 func (m *moments) add(x, p0, p1 float64) {
@@ -175,7 +177,8 @@ func (m *moments) add(x, p0, p1 float64) {
 	m.square1 += p1 * x * x
 }
 
-// variance returns the variance of the sum of the quantity times the shares, which are estimated from so many units.
+// variance returns the variance of the sum of the quantity times the shares, which are estimated from n0 and n1
+// units.
 func (m *moments) variance(n0, n1 float64) float64 {
 	return max(0, m.square0-m.mean0*m.mean0)/n0 + max(0, m.square1-m.mean1*m.mean1)/n1
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// ErrorRate is the probability that the interval of a value ever misses it, and the probability that an estimate ever
-// shows the policy or the world although it is not what changed. Both hold at all units simultaneously.
+// ErrorRate is the probability that the interval of a value ever misses it, and the probability that an estimate
+// ever names the policy or the world as changed although it is not. Both hold at all units simultaneously.
 const ErrorRate = .05
 
-// TunedUnits is the number of units at which confidence sequences are narrowest, compared with those of other numbers.
+// TunedUnits is the number of units for which confidence sequences are tuned to be narrowest.
 const TunedUnits = 500
 
-// The support that an estimate needs. With an effective sample size below LeastEffective, the central limit theorem is
-// no help. If fewer than leastComplete of the units have usable probabilities, the others may differ from them. A mean
-// weight that is certainly more than supportMargin from 1 says that the other policy takes actions that today's policy
-// does not, or that the probabilities are not those of the actions.
+// The support that an estimate needs. With an effective sample size below LeastEffective, the central limit theorem
+// does not apply. If fewer than leastComplete of the units have usable probabilities, the other units may differ
+// from them. A mean weight that is significantly more than supportMargin from 1 means that the other policy takes
+// actions that today's policy does not take, or that the probabilities are not those of the actions.
 const (
 	LeastEffective = 50
 	leastComplete  = .9
@@ -25,8 +25,8 @@ const (
 	supportError   = .01 // the probability that an estimate is ever withheld wrongly by its mean weight
 )
 
-// Estimate compares what the policy that acted has earned with what the reference would have earned, since the unit at
-// which now begins, and both with the baseline. Dependence between units widens the intervals by the factor. It is nil
+// Estimate compares what the policy that acted has earned with what the reference would have earned, over the units
+// of now, and both with the baseline. Dependence between units widens the intervals by the factor. It returns nil
 // if no unit has usable probabilities.
 func Estimate(baseline, now *Running, factor float64) *finding.OffPolicy {
 	reference, before, sums := finding.ReferenceTarget, &baseline.Target, &now.Target
@@ -57,13 +57,13 @@ func Estimate(baseline, now *Running, factor float64) *finding.OffPolicy {
 	return out
 }
 
-// comparison compares the units since some unit with those of the baseline.
+// comparison compares recent units with those of the baseline.
 type comparison struct {
 	before, now *Sums
 	factor      float64
 }
 
-// unsupported says why there is no estimate, "" if there is one. units is the number of all units.
+// unsupported returns why there is no estimate, or "" if there is one. units is the number of all units.
 func (c *comparison) unsupported(units int64, reference string) string {
 	n, weight := c.now.N, c.now.Weight
 	if float64(n) < leastComplete*float64(units) {
@@ -87,8 +87,9 @@ func (c *comparison) unsupported(units int64, reference string) string {
 	return ""
 }
 
-// width returns the half-width of the confidence sequence of the mean now, less that of m units of the baseline; m = 0
-// stands for the mean now alone. The variance is the larger one of both: that of a few equal values would be 0.
+// width returns the half-width of the confidence sequence of the mean now, less that of m units of the baseline;
+// with m = 0, of the mean now alone. It uses the larger of the two variances, because that of a few equal values
+// would be 0.
 func (c *comparison) width(before, now Moments, m int64, alpha float64) float64 {
 	base := before.variance(c.before.N)
 	v := max(base, now.variance(c.now.N))
@@ -104,10 +105,10 @@ func (c *comparison) part(before, now Moments, alpha float64) finding.PartOfChan
 	return finding.PartOfChange{Mean: change, Low: change - width, High: change + width}
 }
 
-// negligible is the size of a change, relative to what it is a change of, that rounding may make.
+// negligible is the relative size of a change that may be due to rounding.
 const negligible = 1e-9
 
-// moved reports whether a mean has certainly changed.
+// moved reports whether a mean has changed significantly.
 func (c *comparison) moved(before, now Moments, alpha float64) bool {
 	p := c.part(before, now, alpha)
 	return excludesZero(p) && math.Abs(p.Mean) > negligible*max(math.Abs(before.Mean), math.Abs(now.Mean), math.Abs(c.before.Return.Mean))
@@ -115,10 +116,10 @@ func (c *comparison) moved(before, now Moments, alpha float64) bool {
 
 func excludesZero(p finding.PartOfChange) bool { return p.Low > 0 || p.High < 0 }
 
-// shown says what the estimate shows, and why nothing if it is undecided. A change of the value of the reference is one
-// of the world, as the reference is the same policy. If the reference is not the accepted policy, the remaining change
-// may also be one of the world that pays it as before; only if today's policy certainly acts otherwise than in the
-// baseline is it one of the policy.
+// shown returns what the estimate shows and, if it is undecided, why. A change of the reference's value is a change
+// of the world, because the reference is the same policy. If the reference is not the accepted policy, the
+// remaining change may also be a change of the world that does not affect the reference. It counts as a change of
+// the policy only if today's policy acts significantly differently than in the baseline.
 func (c *comparison) shown(o *finding.OffPolicy) (finding.Shown, string) {
 	world := c.moved(c.before.Value, c.now.Value, ErrorRate/2)
 	policy := c.moved(c.before.Gap, c.now.Gap, ErrorRate/2)
@@ -139,8 +140,8 @@ func (c *comparison) shown(o *finding.OffPolicy) (finding.Shown, string) {
 	return finding.Undecided, "neither part of the change is significant yet"
 }
 
-// actsOtherwise reports whether the actions, by the rewards that they had in the baseline, or their probabilities have
-// certainly changed.
+// actsOtherwise reports whether the actions, measured by their rewards in the baseline, or their probabilities have
+// changed significantly.
 func (c *comparison) actsOtherwise() bool {
 	return c.moved(c.before.LogProb, c.now.LogProb, ErrorRate/4) || c.moved(c.before.Direct, c.now.Direct, ErrorRate/4)
 }

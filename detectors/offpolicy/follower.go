@@ -5,28 +5,29 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// keptUnits is the number of units from before an alarm among which the estimate of an incident may begin.
+// keptUnits is the number of recent units that are kept, so that the estimate of an incident can begin before its
+// alarm.
 const keptUnits = 200
 
-// Follower estimates, for one group, since its baseline was frozen, since the onset of its open incident, or since its
-// last incident closed. Exported fields are saved.
+// Follower keeps the estimate of one group since its baseline was frozen, since the onset of its open incident, or
+// since its last incident closed. Exported fields are saved.
 type Follower struct {
 	Reference Reference
 	Baseline  Running
 	Now       Running
 	Since     int64 // ordinal of the unit at which Now begins
 	Recent    []Recent
-	Next      int // place of the next unit in Recent, once that is full
+	Next      int // index of the next unit in Recent, once Recent is full
 }
 
-// Recent is a recent unit.
+// Recent is a recent unit with its samples.
 type Recent struct {
 	Ordinal int64
 	Samples Samples
 }
 
-// NewFollower returns the follower of a baseline; nil if none of its units has usable probabilities. next is the ordinal
-// of the first unit after it.
+// NewFollower returns the follower of a baseline, or nil if none of its units has usable probabilities. next is the
+// ordinal of the first unit after the baseline.
 func NewFollower(baseline []Observed, next int64) *Follower {
 	f := &Follower{Since: next}
 	for i := range baseline {
@@ -57,7 +58,8 @@ func (f *Follower) Add(u *ingest.Unit, ordinal int64) {
 	f.Next = (f.Next + 1) % keptUnits
 }
 
-// Begin begins again with the units from an ordinal on; if that is too long ago, with the oldest of the recent ones.
+// Begin restarts the estimate with the units from an ordinal on, or with the oldest recent unit if that is too long
+// ago.
 func (f *Follower) Begin(since int64) {
 	f.Now, f.Since = Running{}, since
 	for i := range f.Recent {
@@ -72,7 +74,7 @@ func (f *Follower) Begin(since int64) {
 	}
 }
 
-// Estimate returns the estimate since the unit Since; nil if there is none.
+// Estimate returns the estimate since the unit Since, or nil if there is none.
 func (f *Follower) Estimate(factor float64) *finding.OffPolicy {
 	return Estimate(&f.Baseline, &f.Now, factor)
 }

@@ -1,9 +1,9 @@
-// Package offpolicy estimates what another policy would have earned on the traffic of the policy that acted, from the
-// probabilities that the telemetry logs with the actions. It tells whether the policy or the world has changed.
+// Package offpolicy estimates what another policy would have earned on the traffic of the policy that acted, from
+// the probabilities that the telemetry logs with the actions. It shows whether the policy or the world has changed.
 //
-// Each unit gets a weight: how many times likelier its actions are under the other policy. Of an episode it is the
-// product over its steps; of a block of steps, the mean of the weights of its steps, as if each step was a decision of
-// its own. Weighted by it, the units tell what the other policy would have earned in the same situations.
+// The weight of a unit is how many times likelier its actions are under the other policy. For an episode it is the
+// product over its steps; for a block of steps, it is the mean of the weights of its steps, as if each step was a
+// separate decision. The weighted units show what the other policy would have earned in the same situations.
 package offpolicy
 
 import (
@@ -16,8 +16,8 @@ import (
 // size of 1.
 const maxWeight = 1e100
 
-// Reference is what is fixed with a baseline: the policy that is valued if the telemetry lacks target_prob, and the
-// model of rewards of the doubly robust estimate. Exported fields are saved.
+// Reference is what an estimate takes from the baseline: the policy that is valued if the telemetry lacks
+// target_prob, and the model of rewards of the doubly robust estimate. Exported fields are saved.
 type Reference struct {
 	Actions map[string]Action // of the baseline
 	Mean    float64           // mean return of the baseline's units
@@ -30,7 +30,7 @@ type Action struct {
 	Reward float64 // mean reward of the action's steps
 }
 
-// Observed is what a unit says about the policy that acted.
+// Observed is the part of a unit that estimates use.
 type Observed struct {
 	Return     float64 // of an episode; of a block, the mean reward of its steps
 	PerStep    bool    // the unit is a block
@@ -38,7 +38,7 @@ type Observed struct {
 	Propensity *ingest.Propensity // nil if the probabilities of some of its steps are missing or invalid
 }
 
-// Of returns what a unit says; its Propensity is nil if the unit cannot be weighted.
+// Of returns the part of a unit that estimates use. Its Propensity is nil if the unit cannot be weighted.
 func Of(u *ingest.Unit) Observed {
 	o := Observed{Return: u.Return, PerStep: u.End == ingest.EndBlock || u.Decisions != nil, Actions: u.Actions}
 	known := u.HasReturn
@@ -68,7 +68,7 @@ func actionSteps(u *ingest.Unit) (n int64) {
 	return n
 }
 
-// NewReference learns from the units of a baseline.
+// NewReference learns the reference from the units of a baseline.
 func NewReference(baseline []Observed) Reference {
 	r := Reference{Actions: map[string]Action{}}
 	counts, all, units := map[string]ingest.Count{}, 0., 0.
@@ -80,7 +80,7 @@ func NewReference(baseline []Observed) Reference {
 		r.Mean += (o.Return - r.Mean) / units
 		for _, a := range o.Actions {
 			if a.Name == ingest.OtherActions {
-				continue // the probabilities of several actions are not that of one
+				continue // several actions together do not have the probability of one
 			}
 			have := counts[a.Name]
 			counts[a.Name] = ingest.Count{N: have.N + a.N, Reward: have.Reward + a.Reward}
@@ -99,20 +99,20 @@ func NewReference(baseline []Observed) Reference {
 // Sample is what one unit contributes to an estimate.
 type Sample struct {
 	Weight   float64
-	Weighted float64 // the return times the weight; of a block, the mean over its steps
+	Weighted float64 // the return times the weight; for a block, the mean over its steps
 	Value    float64 // the doubly robust value of the unit
 	Return   float64
 	LogProb  float64 // mean over the steps of log(action_prob)
 	Direct   float64 // mean over the steps of the model's reward of their actions
 }
 
-// Samples are those of one unit, for both references; nil if it has none.
+// Samples holds the samples of one unit for both references; a sample is nil if the unit does not have it.
 type Samples struct {
 	PerStep             bool
 	Target, Frequencies *Sample
 }
 
-// Samples returns what a unit contributes.
+// Samples returns the samples of a unit.
 func (r *Reference) Samples(o *Observed) Samples {
 	out := Samples{PerStep: o.PerStep}
 	if s, has := r.target(o); has {
@@ -124,8 +124,8 @@ func (r *Reference) Samples(o *Observed) Samples {
 	return out
 }
 
-// Accepted returns what a unit of the baseline contributes. If it lacks target_prob, the accepted policy has taken its
-// actions with their action_prob, so that it weighs 1.
+// Accepted returns the samples of a unit of the baseline. If the unit lacks target_prob, the accepted policy itself
+// took its actions with their action_prob, so its weight is 1.
 func (r *Reference) Accepted(o *Observed) Samples {
 	out := r.Samples(o)
 	if out.Target == nil && o.Propensity != nil {
@@ -136,8 +136,8 @@ func (r *Reference) Accepted(o *Observed) Samples {
 	return out
 }
 
-// target returns the sample of a unit for the policy of its target_prob; false if it has none. The model is the mean
-// return m of the baseline, as the probabilities of the actions that were not taken are unknown:
+// target returns the sample of a unit for the policy of its target_prob; false if it has none. The model is the
+// mean return m of the baseline, because the probabilities of actions that were not taken are unknown:
 //
 //	value = m + weighted - m weight
 func (r *Reference) target(o *Observed) (Sample, bool) {
@@ -155,9 +155,9 @@ func (r *Reference) target(o *Observed) (Sample, bool) {
 	return s, s.finite()
 }
 
-// frequencies returns the sample of a unit for the policy that takes each action a as often as the baseline did, with
-// the share p(a); false if its actions are no categories. The model is the mean reward q(a) of the action in the
-// baseline if the unit consists of decisions of one step:
+// frequencies returns the sample of a unit for the policy that takes each action a as often as the baseline did,
+// with the share p(a); false if its actions are not categories. The model is the mean reward q(a) of the action in
+// the baseline if the unit consists of decisions of one step:
 //
 //	value = sum over a of p(a) q(a) + weighted - weight q(action taken)
 //
@@ -200,7 +200,7 @@ func (r *Reference) sample(o *Observed) Sample {
 	return s
 }
 
-// weigh sets the weight of an episode by its logarithm.
+// weigh sets the weight of an episode, given as a logarithm.
 func (s *Sample) weigh(logarithm float64) {
 	s.Weight = min(maxWeight, math.Exp(logarithm))
 	s.Weighted = s.Weight * s.Return

@@ -25,7 +25,7 @@ func (m Moments) variance(n int64) float64 {
 	return m.M2 / float64(n-1)
 }
 
-// Sums sum up samples. Their size does not depend on the number of samples. Exported fields are saved.
+// Sums holds the sums over samples. Its size does not depend on the number of samples. Exported fields are saved.
 type Sums struct {
 	N        int64
 	Weight   Moments
@@ -70,12 +70,12 @@ func (s *Sums) Effective() float64 {
 	return n / (1 + s.Weight.M2/n/(s.Weight.Mean*s.Weight.Mean))
 }
 
-// Running sums up the units since some unit, for both references. Exported fields are saved.
+// Running holds the sums over the units since some unit, for both references. Exported fields are saved.
 type Running struct {
-	Units       int64 // that could have been summed up
+	Units       int64 // added, with or without samples
 	Target      Sums
 	Frequencies Sums
-	PerStep     bool // the units are blocks
+	PerStep     bool // whether the units are blocks
 }
 
 // Add adds a unit.
@@ -92,9 +92,9 @@ func (r *Running) Add(s Samples) {
 
 func sortedNames(m map[string]ingest.Count) []string { return slices.Sorted(maps.Keys(m)) }
 
-// halfWidth returns the half-width of a confidence sequence around an estimate whose variance is v now and was, or will
-// be, tuned at the number of units where the sequence is narrowest. The probability that the truth is ever further away
-// is at most alpha:
+// halfWidth returns the half-width of a confidence sequence around an estimate. v is its variance now, and tuned
+// its variance at the number of units at which the sequence is narrowest. The probability that the truth is ever
+// further away is at most alpha:
 //
 //	w^2 = 2 v (v + t) / t * log(sqrt(1 + t/v) / alpha),   t = tuned (-2 log(alpha) + log(1 - 2 log(alpha)))
 //

@@ -10,11 +10,13 @@ const (
 	levelRated = 100 // values of the outcome in a level
 	pairRated  = 25  // values of the outcome in a pair
 	stepParts  = 8   // positions of a step that are tried within a pair
-	// surelyBetter is by how many variances of a unit one fit must be better than another: a likelihood ratio of e.
+	// surelyBetter is the number of variances of a unit by which the residual sum of squares of one fit must be
+	// below that of another: a likelihood ratio of e.
 	surelyBetter = 2.
 )
 
-// Parting says that the reward of a policy that learns is better than when an outcome was best, and the outcome worse.
+// Parting reports that the reward of a policy that learns is better than when an outcome was best, and the outcome
+// worse.
 type Parting struct {
 	Earned          string // the signal of the reward
 	Since           int64  // ordinal of the first unit after those in which the outcome was best
@@ -28,19 +30,20 @@ type Moved struct {
 	Z        float64 // the difference in its standard errors
 }
 
-// pair is the means of a reward and of an outcome in the same stretches.
+// pair holds the means of a reward and of an outcome over the same stretches.
 type pair struct {
 	reward, outcome Point
 	end             int64 // ordinal of the first unit after them
 }
 
-// Parted compares the newest levels of a reward and of an outcome with those at the time when the outcome was best. The better
-// side of each is 1 if higher values are better, and -1 if lower ones are. Both have the same stretches. Parted returns nil
-// unless the reward is better than then and the outcome worse, each by 3 standard errors.
+// Parted compares the newest levels of a reward and of an outcome with those at the time when the outcome was best.
+// The better side of each is 1 if higher values are better, and -1 if lower ones are. Both slices have the same
+// stretches. Parted returns nil unless the reward is better than then and the outcome worse, each by 3 standard
+// errors.
 //
-// The best level is the highest of many, so its errors count as an improvement, and z overstates the evidence. Therefore the
-// outcome must also have followed the reward since it was best. If something else changed it at once while the reward went on
-// growing, a step fits it better.
+// The best level is the best of many and therefore partly due to errors, so that z overstates the evidence.
+// Therefore the outcome must also have followed the reward since it was best. If something else changed it at once
+// while the reward went on growing, a step fits it better.
 func Parted(reward, outcome []Point, rewardSide, outcomeSide float64) *Parting {
 	pairs := pairsOf(reward, outcome)
 	var best, now pair
@@ -58,7 +61,7 @@ func Parted(reward, outcome []Point, rewardSide, outcomeSide float64) *Parting {
 		return nil
 	}
 	p := Parting{Since: best.end, Reward: moved(&best.reward, &now.reward, reward), Outcome: moved(&best.outcome, &now.outcome, outcome)}
-	if math.IsInf(p.Reward.Z, 0) || math.IsInf(p.Outcome.Z, 0) { // values that hardly vary have no standard error to tell by
+	if math.IsInf(p.Reward.Z, 0) || math.IsInf(p.Outcome.Z, 0) { // values that hardly vary have no usable standard error
 		return nil
 	}
 	if !(rewardSide*p.Reward.Z >= partedZ && outcomeSide*p.Outcome.Z <= -partedZ) || !follows(pairs[from:], rewardSide, outcomeSide, outcome) {
@@ -67,7 +70,8 @@ func Parted(reward, outcome []Point, rewardSide, outcomeSide float64) *Parting {
 	return &p
 }
 
-// pairsOf joins stretches, the newest first, until enough of their units have the outcome. The first pair is the oldest.
+// pairsOf joins stretches, from the newest back, until enough of their units have the outcome. The result is in
+// time order.
 func pairsOf(reward, outcome []Point) []pair {
 	var pairs []pair
 	var next pair
@@ -83,7 +87,8 @@ func pairsOf(reward, outcome []Point) []pair {
 	return pairs
 }
 
-// levelUntil returns the level of the pairs up to one, and the index of the first of them; -1 if they are too few.
+// levelUntil returns the level of the pairs up to the given one, and the index of its first pair; -1 if there are
+// too few.
 func levelUntil(pairs []pair, last int) (level pair, first int) {
 	level.end = pairs[last].end
 	for first = last; first >= 0; first-- {
@@ -104,15 +109,15 @@ func (p *Point) join(q *Point) {
 	}
 }
 
-// moved compares two levels of a signal with this past.
+// moved compares two levels of a signal. past is that of the signal and determines the standard error.
 func moved(from, to *Point, past []Point) Moved {
 	points, _ := filled(past)
 	se := math.Sqrt(varianceOf(points) * (1/to.Units + 1/from.Units))
 	return Moved{From: from.Mean, To: to.Mean, Units: int64(to.Units), Z: (to.Mean - from.Mean) / se}
 }
 
-// follows reports whether the outcome gets worse along the trend of the reward: by least squares, that must fit better than a
-// step at any time. past is that of the outcome.
+// follows reports whether the outcome gets worse along the trend of the reward: a line over the trend must fit it
+// better, by least squares, than a step at any time. past is that of the outcome.
 func follows(pairs []pair, rewardSide, outcomeSide float64, past []Point) bool {
 	step := math.Inf(1)
 	x := make([]float64, len(pairs))
@@ -128,8 +133,8 @@ func follows(pairs []pair, rewardSide, outcomeSide float64, past []Point) bool {
 	return rewardSide*outcomeSide*slope < 0 && rest+surelyBetter*varianceOf(points) <= step
 }
 
-// trendOf returns the reward without its noise: the levels that only get better and are closest to it by least squares (pool
-// adjacent violators, Barlow et al. 1972).
+// trendOf returns the reward without its noise: the sequence of levels that only get better and is closest to it by
+// least squares (pool adjacent violators, Barlow et al. 1972).
 func trendOf(pairs []pair, side float64) []float64 {
 	var pools []pair
 	var sizes []int

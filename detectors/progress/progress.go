@@ -1,5 +1,5 @@
-// Package progress describes the trend of a learning policy's return: whether it rises, stays the same, falls, or has
-// collapsed. It takes no part of the budget of false alarms and raises no alarm: it is shown.
+// Package progress describes the trend of a learning policy's return: whether it rises, stays the same, falls, or
+// has collapsed. The trend is only shown: it raises no alarms and takes no part of the budget of false alarms.
 package progress
 
 import (
@@ -9,10 +9,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// State is how the return goes.
+// State describes the trend of the return.
 type State uint8
 
-// The states. Unknown is that of too few units.
+// The states. Unknown means that there are too few units.
 const (
 	Unknown State = iota
 	Improving
@@ -30,41 +30,44 @@ func (s State) String() string {
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 const (
-	fewestUnits  = 200 // of the past before there is a state
-	fewestPoints = 8   // of the window
+	fewestUnits  = 200 // least units in the past for a state
+	fewestPoints = 8   // least stretches in the window
 	windowShare  = 4   // the window is the newest fourth of the past
 	confidence   = .99 // of the interval
 	levelShare   = 20  // levels are means over at least a twentieth of the past
-	levelUnits   = 50  // and so many units
-	surely       = 3.  // standard errors by which a level is below half of what was reached
+	levelUnits   = 50  // and over at least this many units
+	surely       = 3.  // standard errors by which a level must be below half of what was reached
 )
 
-// Point is a stretch of units that follow one another, the oldest first.
+// Point is a stretch of consecutive units. Slices of points begin with the oldest.
 type Point struct {
 	Units    float64 // that have a value
 	Mean, SD float64 // of the values
 	First    int64   // ordinal of the first unit, with or without a value
 }
 
-// Progress is how the return has gone lately.
+// Progress is the recent trend of the return.
 type Progress struct {
 	State State
 	Units int64 // of the window; 0 if the state is Unknown
-	// Change is the change of the return over the window by a straight line, with an interval that holds the real one in
-	// 99 of 100 windows, if units depend on each other for long in 97.
+	// Change is the change of the return over the window along a straight line. Its interval contains the real
+	// change in 99 of 100 windows, or in 97 if units depend on each other for long.
 	Change, Low, High float64
 	Level, Best       float64 // mean of the newest units, and the best mean of as many units in a row
 }
 
-// Of returns how the return goes.
+// Of returns the recent trend of the return.
 //
-// The line is fitted by least squares to the means of the stretches in the window, weighted by their units. The error of
-// its slope is that of the means around the line, and not that of the units within stretches, so that units may depend on
-// each other. Where neighbouring means do so too, the variance is multiplied by (1+r)/(1-r), with their correlation r. The
-// interval is Student's, with two degrees of freedom fewer than stretches.
+// The line is fitted by least squares to the means of the stretches in the window, weighted by their units. The
+// error of its slope comes from the scatter of the means around the line rather than from that of the units within
+// stretches, so units may depend on each other. If neighbouring means depend on each other too, the variance is
+// multiplied by (1+r)/(1-r), with their correlation r. The interval is Student's, with two degrees of freedom fewer
+// than stretches.
 //
-// The state is Collapsed if the level has lost more than half of what was reached: of the distance between the best level
-// and the lowest one before it or, if that is more, between the best level and 0. That has to be so by 3 standard errors.
+// The state is Collapsed if the level has lost more than half of what was reached: of the distance between the best
+// level
+// and the lowest one before it or, if that is more, between the best level and 0. The loss must exceed 3 standard
+// errors.
 func Of(past []Point) Progress {
 	points, total := filled(past)
 	w := window(points, total)
@@ -94,7 +97,7 @@ type Gain struct {
 	SD                float64 // of the return in stretches
 }
 
-// GainOf returns the change over the whole past, as Of does over its newest fourth.
+// GainOf returns the change over the whole past, computed in the same way as that of Of over the newest fourth.
 func GainOf(past []Point) Gain {
 	points, total := filled(past)
 	if total < fewestUnits || len(points) < fewestPoints {
@@ -131,7 +134,7 @@ func window(points []Point, total float64) []Point {
 	return points
 }
 
-// fit fits a line. Slopes are per unit.
+// fit fits a line to the points. Slopes are per unit.
 func fit(points []Point) Progress {
 	var sum, sumX, sumY float64
 	at := make([]float64, len(points))
@@ -170,13 +173,13 @@ func fit(points []Point) Progress {
 	return Progress{Units: int64(sum), Change: change, Low: change - half, High: change + half}
 }
 
-// levels are means of as many units in a row.
+// levels are means over the same number of consecutive units.
 type levels struct {
-	now, best, before float64 // the newest, the best, and the lowest before the best
-	err               float64 // standard error of one
+	now, best, before float64 // the newest level, the best, and the lowest before the best
+	err               float64 // standard error of a level
 }
 
-// levelsOf returns the levels over at least so many units.
+// levelsOf returns the levels over at least the given number of units.
 func levelsOf(points []Point, units float64) levels {
 	l := levels{best: math.Inf(-1), before: math.Inf(1)}
 	lowest := math.Inf(1)
@@ -200,7 +203,7 @@ func levelsOf(points []Point, units float64) levels {
 	return l
 }
 
-// lost reports whether more than half of what was reached is surely lost.
+// lost reports whether more than half of what was reached is lost, by 3 standard errors.
 func (l *levels) lost() bool {
 	reached := max(l.best-l.before, l.best, 0)
 	return reached > surely*l.err && l.now+surely*math.Sqrt2*l.err < l.best-reached/2
@@ -209,9 +212,9 @@ func (l *levels) lost() bool {
 // medianSquare is the median of the square of a normal variable.
 const medianSquare = .4549
 
-// varianceOf returns the variance of a unit as the means of neighbouring stretches show it, at least that within them. So
-// it does not miss that units depend on each other. It takes the median, so that neither a trend nor a fall counts as
-// noise.
+// varianceOf returns the variance of a unit that the means of neighbouring stretches show, and at least the
+// variance within stretches. It therefore includes the effect of dependence between units. It takes the median, so
+// that neither a trend nor a fall counts as noise.
 func varianceOf(points []Point) float64 {
 	within, units := 0., 0.
 	var between []float64

@@ -7,8 +7,8 @@ const (
 	withinStretch = 16 // positions of a step that are tried within a stretch
 )
 
-// IsStep reports whether the values changed at once rather than over time: by least squares, a step fits the past better
-// than any rise over at least a tenth of it. Of random noise, it may report either.
+// IsStep reports whether the values changed at once rather than over time: by least squares, a step fits the past
+// better than any rise over at least a tenth of it. For random noise, the result is arbitrary.
 func IsStep(past []Point) bool {
 	points, total := filled(past)
 	step, rise := math.Inf(1), math.Inf(1)

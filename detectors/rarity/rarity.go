@@ -9,38 +9,39 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// The limits of a Test are recomputed doublings times, each time from twice as many units, and extraDoublings times more
-// while the rate is not known.
+// The limits of a Test are recomputed doublings times, each time from twice as many units, and up to extraDoublings
+// times more while the rate is not known.
 const (
 	doublings      = 5
 	extraDoublings = 3
 )
 
-// KnownRare is the number of independent rare values from which their rate counts as known: half of it is then found
-// in about 99 of 100 cases, at a budget of one false alarm in 20,000 units, by the time at which 200 rare values would be
-// expected. This holds for every rate (docs/detection-measured.md).
+// KnownRare is the number of independent rare values from which their rate counts as known: a fall to half of it is
+// then found in about 99 of 100 cases, at a budget of one false alarm in 20,000 units, by the time at which 200
+// rare values would be expected. This holds for every rate (docs/detection-measured.md).
 const KnownRare = 300
 
-// nearlyKnown is the part of KnownRare from which on units that have doubled wait for the rest, so that one doubling is
-// not spent right before the rate is known.
+// nearlyKnown is the share of KnownRare from which a doubling waits until the rate is known. Otherwise it would be
+// spent right before that.
 const nearlyKnown = .75
 
-// riskOf returns the level of each limit: those of the baseline, and those after so many doublings. Both limits of
-// the baseline together hold for nine baselines in ten. The error of a later limit depends on units after the baseline.
-// It therefore varies with these units, and the mean false alarm rate of most baselines tolerates more of it.
+// riskOf returns the level of each limit after the given number of doublings; 0 is for the limits of the baseline.
+// Both limits of the baseline together hold for nine baselines in ten. The error of a later limit varies with the
+// units after the baseline, so the mean false alarm rate of most baselines tolerates more of it.
 func riskOf(doublings int) float64 {
 	risks := [...]float64{.05, .1, .05, .03}
 	return risks[min(doublings, len(risks)-1)]
 }
 
-// leastApart is the largest ratio of a limit and a tested changed rate, the smaller over the larger. To tell a closer
-// rate from the limit would take longer than to detect any change of interest.
+// leastApart is the largest ratio of a limit and a tested changed rate, the smaller over the larger. Distinguishing
+// a closer rate from the limit would take longer than detecting any change of interest.
 const leastApart = .7
 
-// MostShare is the largest share of the rarer of two values in a baseline whose fall is judged by a Test rather than by a
-// frequency test. Half of a rate p lies sqrt(p/(1-p))/2 standard deviations below it. The smallest shift that a frequency
-// test is made for is .4. With the allowance for a baseline of 500 units, it finds half of p = 1/3 on average when 130 rare
-// values would be expected. At .3 it takes 180, and below .24 its sum does not rise at all.
+// MostShare is the largest share of the rarer of two values in a baseline for which a Test, rather than a frequency
+// test, judges whether it falls. Half of a rate p lies sqrt(p/(1-p))/2 standard deviations below it. The smallest
+// shift that a frequency test is made for is .4. With the allowance for a baseline of 500 units, it finds a fall to
+// half of p = 1/3 on average when 130 rare values would be expected. At .3 it takes 180, and below .24 its sum does
+// not rise at all.
 const MostShare = 1. / 3
 
 // mostRate is the largest rate that a rise is tested for.
@@ -56,22 +57,22 @@ const maxHeight = 1 << 16
 // whether their rate has fallen to zero, has halved or has doubled. Each alternative is a Bernoulli CUSUM on a lattice
 // (Reynolds & Stoumbos 1999), so that its false alarm rate at a given rate is exact.
 //
-// The rate is unknown. The walks for a fall are armed at its exact lower limit, the one for a rise at its exact upper
-// limit (Clopper & Pearson 1934). This keeps the false alarms within the budget for every rate between the limits. The
-// walks test for half, or double, the observed rate. The first limits are those of the baseline. They are recomputed
-// from all units without an alarm so far each time these have doubled, and once the rate is known, and only become
-// tighter. Later units therefore cannot loosen what the baseline showed, and units whose rate strays do not count.
-// Exported fields are saved.
+// The rate is unknown. The walks for a fall are armed at its exact lower limit, the one for a rise at its exact
+// upper limit (Clopper & Pearson 1934). This keeps the false alarms within the budget for every rate between the
+// limits. The walks test for half, or double, the observed rate. The first limits are those of the baseline. They
+// are recomputed from all units without an alarm so far, each time these have doubled and once the rate is known,
+// and only become tighter. So later units cannot loosen what the baseline showed, and units whose rate lies outside
+// the limits do not count. Exported fields are saved.
 type Test struct {
 	Mode   float64
 	Factor float64 // dependence factor of the baseline
 	Spend  float64 // false alarms per unit that each walk may spend
 
 	Low, High    float64 // limits of the rate
-	Units, Novel int     // on which the limits rest
+	Units, Novel int     // that the limits are computed from
 	More         int     // units since then
 	MoreNovel    int
-	Doublings    int // remaining; below 0 if the rate took more to become known
+	Doublings    int // remaining doublings; below 0 if the rate took more to become known
 	Side         int // -1 or 1 if only a fall or a rise of the rate is judged; 0 if both are
 
 	Walks [3]Walk
@@ -88,8 +89,8 @@ type Walk struct {
 	StartedAt   int64 // ordinal of the unit at which it last left 0
 }
 
-// New prepares the test on a sample with a dependence factor; nil if the sample holds too few rare values, or if they
-// depend on each other too much.
+// New prepares the test on a sample with a dependence factor. It returns nil if the sample contains too few rare
+// values, or if they depend on each other too much.
 func New(r *detectors.Ranks, factor float64) *Test {
 	mode, n := r.Mode()
 	rare := r.Len() - n
@@ -104,13 +105,13 @@ func New(r *detectors.Ranks, factor float64) *Test {
 	return t
 }
 
-// limit narrows the limits to those of the units that the test rests on.
+// limit narrows the limits to those computed from the units that count.
 func (t *Test) limit() {
 	low, high := t.limits()
 	t.Low, t.High = max(t.Low, low), min(t.High, high)
 }
 
-// limits returns the limits from only the units that the test rests on. Dependent units count as fewer independent
+// limits returns the limits computed from only the units that count. Dependent units count as fewer independent
 // ones.
 func (t *Test) limits() (low, high float64) {
 	risk := riskOf(doublings - t.Doublings)
@@ -118,16 +119,16 @@ func (t *Test) limits() (low, high float64) {
 	return mathext.InvRegIncBeta(rare, usual+1, risk), mathext.InvRegIncBeta(rare+1, usual, 1-risk)
 }
 
-// strays reports whether the rate over more units differs from that of the units that the test rests on.
+// strays reports whether the given rate lies outside the limits computed from the units that count.
 func (t *Test) strays(rare, units int) bool {
 	low, high := t.limits()
 	share := float64(rare) / float64(units)
 	return share < low || share > high
 }
 
-// Arm sets the smallest thresholds at which each walk alarms falsely at most at the given rate per unit, for every rate
-// of rare values within the limits. If there is no such threshold, the walk cannot alarm until the limits have become
-// tighter. A walk keeps its share of the way to the threshold.
+// Arm sets the smallest thresholds at which each walk raises false alarms at most at the given rate per unit, for
+// every rate of rare values within the limits. If there is no such threshold, the walk cannot raise an alarm until
+// the limits have become tighter. Each walk keeps its score.
 func (t *Test) Arm(rate float64) {
 	t.Spend = rate
 	for i := range t.Walks {
@@ -147,7 +148,7 @@ func (t *Test) Arm(rate float64) {
 	}
 }
 
-// Judges reports whether a change of the rate by so much is judged.
+// Judges reports whether a change of the rate by the factor 1 + param is judged.
 func (t *Test) Judges(param float64) bool { return float64(t.Side)*param >= 0 }
 
 // tune sets the steps to the log likelihood ratio of a changed rate to the limit p, in units of the smaller step. The
@@ -209,8 +210,8 @@ func (t *Test) Spent() float64 {
 	return armed * t.Spend
 }
 
-// Observe folds in the value of unit number ordinal. While held, walks stop at their thresholds, and the limits never
-// rest on the unit.
+// Observe adds the value of unit number ordinal. While held, walks stop at their thresholds, and the unit does not
+// count for the limits.
 func (t *Test) Observe(x float64, ordinal int64, held bool) {
 	rare := x != t.Mode
 	for i := range t.Walks {
@@ -228,13 +229,13 @@ func (t *Test) Collects() bool {
 	return t.Doublings > 0 || t.Doublings > -extraDoublings && !t.Known()
 }
 
-// Known reports whether the limits rest on enough rare values.
+// Known reports whether the limits are computed from enough rare values.
 func (t *Test) Known() bool { return t.isKnown(t.Novel) }
 
 func (t *Test) isKnown(rare int) bool { return float64(rare) >= KnownRare*t.Factor }
 
-// Collected returns the number of rare values so far, and about how many units are left until the rate is known; 0 if it
-// is known, or will not be.
+// Collected returns the number of rare values so far, and about how many units are left until the rate is known; 0
+// if it is known, or will not become known.
 func (t *Test) Collected() (rare, left int) {
 	rare = t.Novel + t.MoreNovel
 	if t.Known() || !t.Collects() {
@@ -262,8 +263,9 @@ func (w *Walk) step(rare bool, ordinal int64, held bool) {
 	}
 }
 
-// due reports whether the limits are to be recomputed. The rate is known with its last rare value: a limit that is
-// exact for a number of units holds for such a number as well (Clopper & Pearson's is that of Haldane's inverse sampling).
+// due reports whether the limits must be recomputed. This also happens at the rare value with which the rate
+// becomes known: a limit that is exact for a fixed number of units is valid there as well (Clopper & Pearson's
+// limits are those of Haldane's inverse sampling).
 func (t *Test) due() bool {
 	rare := t.Novel + t.MoreNovel
 	switch doubled := t.More >= t.Units; {
@@ -276,9 +278,9 @@ func (t *Test) due() bool {
 	}
 }
 
-// refine counts a unit, and recomputes the limits if that is due. It waits while a walk is more than half
-// way up: a change may be in progress, and its units must not count. Units also do not count if the rate over all would
-// lie outside the limits of the units so far: the rate is then no longer that of the baseline.
+// refine counts a unit, and recomputes the limits if that is due. It waits while a walk is more than half way up,
+// because a change may be in progress and its units must not count. Units also do not count if the rate over all
+// units would lie outside the limits: it is then no longer the rate of the baseline.
 func (t *Test) refine(rare bool) {
 	t.More++
 	if rare {
@@ -307,8 +309,8 @@ func (t *Test) Left() int {
 	return left
 }
 
-// Grown returns a copy of the test as it is once its units have doubled so many times, at most as often as they may
-// still double, with so many rare values among those since.
+// Grown returns a copy of the test after its units have doubled the given number of times, at most as often as they
+// may still double, with the given number of rare values among the new units.
 func (t *Test) Grown(doublings, novel int) *Test {
 	grown := *t
 	doublings = min(doublings, t.Left())
@@ -336,7 +338,8 @@ func (t *Test) Reset() {
 	}
 }
 
-// Hold records for each walk whether it is at 0 now, and lowers those beyond their thresholds to them, like Walks.Hold.
+// Hold records for each walk whether it is at 0 now, and lowers walks that exceed their thresholds to them, like
+// Walks.Hold.
 func (t *Test) Hold() {
 	for i := range t.Walks {
 		w := &t.Walks[i]
@@ -380,7 +383,7 @@ func fall(p float64, down int, yield func(height int, time float64) bool) {
 	}
 	time := 0.0
 	for i := range maxHeight {
-		back := 0.0 // time back from where a rare value leads
+		back := 0.0 // mean time to the height that a rare value leads to
 		if i > down {
 			back = times[(i-down)%len(times)]
 		}
@@ -430,14 +433,14 @@ const maxRiseWork = 1 << 21
 //	D(n) = p (D(n-1) + ... + D(n-up)) / (1-p),         D(0) = 1,   D = 0 before
 //	E(n) = (1 + p (E(n-1) + ... + E(n-up))) / (1-p),   E(0) = 0,   E = 0 before
 //
-// and t(0) - t(up) = 1/p gives t(h-1). Only the last step subtracts, little from much.
+// and t(0) - t(up) = 1/p gives t(h-1). Only the last step subtracts, and a small number from a large one.
 func rise(p float64, up int, yield func(height int, time float64) bool) {
 	var short [2 * shortReach]float64
 	memory := short[:]
 	if up > shortReach {
 		memory = make([]float64, 2*up)
 	}
-	d, e := memory[:up], memory[up:2*up] // the last ones, by n
+	d, e := memory[:up], memory[up:2*up] // the last up of them, by n
 	d[0] = 1
 	sumD, sumE := 1.0, 0.0
 	for height := 1; height <= maxRiseWork/up; height++ {

@@ -10,63 +10,65 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// mostRaters bounds the raters of an outcome. Of more, the one that has been silent for longest is forgotten, and new if it
-// comes back.
+// mostRaters bounds the raters of an outcome. If there are more, the one that has been silent for longest is
+// forgotten, and counts as new when it comes back.
 const mostRaters = 1000
 
-// centerRatings is how many ratings only teach, before any is judged. Their mean is the level at which ratings are shown.
+// centerRatings is the number of first ratings that are only learned from, before any is judged. Their mean is the
+// level at which ratings are shown.
 const centerRatings = 20
 
-// A level is learned from settledRatings ratings of its rater, and stays then, or a slow change of all ratings would become
-// part of the levels. While an incident is open, only those of raters with fewer than knownRatings are learned: the ratings
-// may have changed, but without a level, none of a new rater would be judged.
+// A level is learned from the first settledRatings ratings of its rater, and then stays as it is. Otherwise a slow
+// change of all ratings would become part of the levels. While an incident is open, only the levels of raters with
+// fewer than knownRatings ratings are learned: ratings may have changed, but without a level, no rating of a new
+// rater could be judged.
 const (
 	settledRatings = 100
 	knownRatings   = 10
 )
 
-// slopeRatings is how many ratings there must be beyond one for each rater before the slope is used: that of a few would be
-// far off.
+// slopeRatings is by how many the ratings must outnumber the raters before the slope is used. A slope from few
+// ratings would be far off.
 const slopeRatings = 50
 
-// Raters knows the raters of the outcomes of a group, by outcome and label. Exported fields are saved.
+// Raters holds the raters of the outcomes of a group, by outcome and label. Exported fields are saved.
 type Raters map[string]*Outcome
 
-// Outcome knows the raters of one outcome. The rating y of a rater at a reward r is taken as level + slope r + noise, with one
-// slope for all raters (the analysis of covariance), so that the level of a rater is not that of a policy that earns more
-// when this rater comes.
+// Outcome holds the raters of one outcome. The rating y of a rater at a reward r is modeled as level + slope r +
+// noise, with one slope for all raters (the analysis of covariance), so that the level of a rater does not include
+// the effect of a policy that earns more when this rater rates.
 type Outcome struct {
 	Seen      int64             // ratings so far
 	Center    float64           // mean of the first ones
-	Rewards   int64             // ratings before Slope is known
+	Rewards   int64             // ratings that Slope is learned from
 	Reward    float64           // mean of their rewards
 	Product   float64           // sum within raters of the products of rating and reward
 	Square    float64           // sum within raters of the squares of the reward
-	Slope     float64           // since the baseline is accepted and enough ratings are there; 0 before
+	Slope     float64           // 0 until the baseline is accepted and there are enough ratings
 	Raters    map[string]*Rater // by id
 	collected bool
 }
 
-// Rater is what is known of one rater.
+// Rater is what is known about one rater.
 type Rater struct {
-	N              int64 // ratings that its level was learned from
+	N              int64 // ratings that its level has been learned from
 	Rating, Reward float64
 	Last           int64 // Seen at its last rating
 }
 
-// Phase is the state of a group that matters for what is learned.
+// Phase is the state of a group that determines what is learned.
 type Phase struct {
-	Collecting bool // its baseline is not accepted
-	Incident   bool // one is open
+	Collecting bool // its baseline is not accepted yet
+	Incident   bool // an incident is open
 	Aside      bool // the unit is not of the version that is judged: nothing is learned from it
 }
 
 const outcomePrefix = "outcome."
 
-// Adjust returns a unit with the levels of raters taken out of its ratings: u itself if it has none, else a copy. of is the label
-// of the rater by outcome. Outcomes without such a label when the baseline was collected stay as they are, like the baseline.
-// In the copy, the rating of a rater that is not known yet is an outcome without values, and the labels of raters are left
-// out, except for those to keep. It has the rating
+// Adjust returns a unit with the levels of raters taken out of its ratings: u itself if it has none, else a copy.
+// of is the label of the rater by outcome. Outcomes without such a label when the baseline was collected stay as
+// they are, like the baseline. In the copy, the rating of an unknown rater is an outcome without values, and the
+// labels of raters are left out, except for those to keep. A rating becomes
 //
 //	center + slope (r - mean reward) + sqrt(n/(n+1)) (y - slope (r - mean reward) - level)
 //
@@ -92,7 +94,7 @@ func (all Raters) Adjust(u *ingest.Unit, of map[string]string, keep []string, ph
 		m := &out.Numeric[at]
 		y, known := o.adjust(raterOf(u.Labels, name, label), m.Mean, rewardOf(u), phase)
 		if !known {
-			*m = ingest.NamedMoments{Signal: m.Signal, Moments: ingest.Moments{NonFinite: m.NonFinite}} // its name says that it has come
+			*m = ingest.NamedMoments{Signal: m.Signal, Moments: ingest.Moments{NonFinite: m.NonFinite}} // its name shows that a rating has arrived
 			continue
 		}
 		m.Moments = moved(m.Moments, y-m.Mean)
@@ -107,7 +109,7 @@ func (all Raters) Adjust(u *ingest.Unit, of map[string]string, keep []string, ph
 	return out
 }
 
-// outcome returns nil for an outcome whose baseline was accepted before it had raters.
+// outcome returns an outcome, or nil if its baseline was accepted before it had raters.
 func (all Raters) outcome(name, label string, phase Phase) *Outcome {
 	key := name + " " + label
 	o := all[key]
@@ -139,8 +141,8 @@ func (o *Outcome) adjust(id string, y, r float64, phase Phase) (adjusted float64
 	return adjusted, known
 }
 
-// Rebase takes a change of all ratings into the levels of an outcome, so that raters who come later are judged on the scale of a
-// new baseline. mean is that of its ratings as Adjust returns them, and reward that of its rewards.
+// Rebase adds a change of all ratings to the levels of an outcome, so that later raters are judged on the scale of
+// a new baseline. mean is the mean of its ratings as Adjust returns them, and reward the mean of its rewards.
 func (all Raters) Rebase(name, label string, mean, reward float64) {
 	o := all[name+" "+label]
 	if o == nil || math.IsNaN(mean) {
@@ -186,7 +188,7 @@ func (o *Outcome) learn(of *Rater, y, r float64) {
 	}
 }
 
-// rater returns a rater, a new one if it is not known.
+// rater returns a rater, which it creates if it is unknown.
 func (o *Outcome) rater(id string) *Rater {
 	if of := o.Raters[id]; of != nil {
 		return of
@@ -209,8 +211,8 @@ func (o *Outcome) forgetOldest() {
 	delete(o.Raters, oldest)
 }
 
-// moved returns moments of which each value has moved by d. Of several values, the sums of those above and below 0 stay: only
-// rewards are judged by them.
+// moved returns the moments after each value has moved by d. With several values, the sums of positive and of
+// negative values stay as they are, because they are used for rewards only.
 func moved(m ingest.Moments, d float64) ingest.Moments {
 	if m.N == 1 {
 		one := ingest.Moments{NonFinite: m.NonFinite}
@@ -232,7 +234,7 @@ func rewardOf(u *ingest.Unit) float64 {
 	return math.NaN()
 }
 
-// raterOf returns the rater of an outcome: that of a label for this outcome alone, if the unit has one.
+// raterOf returns the rater of an outcome. A label for this outcome alone takes precedence.
 func raterOf(labels []ingest.Label, outcome, label string) (id string) {
 	own := ingest.RaterLabel(outcome)
 	for _, l := range labels {
@@ -246,7 +248,7 @@ func raterOf(labels []ingest.Label, outcome, label string) (id string) {
 	return id
 }
 
-// without returns the labels that are not those of raters, or that are kept.
+// without returns the labels that do not belong to raters, and those to keep.
 func without(labels []ingest.Label, of map[string]string, keep []string) (out []ingest.Label) {
 	for _, l := range labels {
 		isRater := false

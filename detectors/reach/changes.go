@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// Measure computes which changes of returns, rewards and outcomes, and of their amounts, the armed branches find. The
-// baseline has so many units, of which each quantity has a value in some.
+// Measure computes which changes of returns, rewards and outcomes, and of their amounts, the armed branches find.
+// units is the number of units in the baseline; a quantity may have values in only some of them.
 func Measure(streams []*stream.Stream, units int, ended stream.Ends) {
 	var measured []*stream.Quantity
 	for _, s := range streams {
@@ -44,10 +44,11 @@ func alike(a, b *stream.Quantity) bool {
 }
 
 // Of returns the smallest change of a quantity that its armed branches find within 20, 50, 100, 200, 500, 1,000 and
-// 2,000 units; nil if they are not calibrated on ranks, counts or rare values, or if none is armed. The readings are
-// those of its baseline, in which a share of the units has one. For ranks, the change is a shift of all values, or of
-// all but zeros if these are common, in the direction that is found later; for counts and rare values, a
-// rate that falls. For rare values, it also returns after how many units half the rate is found, and from when on.
+// 2,000 units; nil if they are not calibrated on ranks, counts or rare values, or if none is armed. The readings
+// are those of its baseline; share is the share of the baseline's units that have one. For ranks, the change is a
+// shift of all values, or of all but zeros if these are common, in the direction that is found later; for counts
+// and rare values, it is a fall of the rate. For rare values, Of also returns after how many units a fall to half
+// the rate is found, and how many units the rate must be known from.
 func Of(q *stream.Quantity, baseline []stream.Reading, share float64) []finding.Reach {
 	if t, has := stream.TestOf[*stream.RarityTest](q); has {
 		return ofRare(t.Test, share)
@@ -79,7 +80,7 @@ const (
 	mostReadings  = 250  // of the baseline that a shift is tried on
 )
 
-// ofRate says of each change that it is one of a rate.
+// ofRate marks changes as changes of a rate.
 func ofRate(changes []finding.Reach) []finding.Reach {
 	for i := range changes {
 		changes[i].OfRate = true
@@ -89,7 +90,8 @@ func ofRate(changes []finding.Reach) []finding.Reach {
 
 // finder is a test whose units have changed.
 type finder interface {
-	// finds reports whether the change is found within n units with ReachProbability, or a lower limit of that.
+	// finds reports whether the change is found within n units with ReachProbability, or whether a lower limit of
+	// the probability is that large.
 	finds(n float64) bool
 }
 
@@ -120,7 +122,7 @@ func smallest(most float64, changed func(size float64) finder) []finding.Reach {
 		out[len(within)-1-i] = r
 		for j := len(within) - i; j < len(within); j++ {
 			if r.Size < out[j].Size {
-				out[j].Size = r.Size // what is found within fewer units; sizes are only as exact as precision
+				out[j].Size = r.Size // a change found within fewer units is found within more; sizes are only as exact as precision
 			}
 		}
 	}
@@ -140,23 +142,24 @@ func evenly(readings []stream.Reading) []stream.Reading {
 	return out
 }
 
-// spread is readings of a baseline, spread evenly over their values, with the share of units that each stands for.
+// spread holds readings of a baseline, spread evenly over their values, with the share of units that each
+// represents.
 type spread struct {
 	readings []stream.Reading
 	each     float64
-	usual    []stream.Reading // that do not shift
-	common   float64          // what each of these stands for
+	usual    []stream.Reading // readings that do not shift
+	common   float64          // share of units that each of these represents
 }
 
-// spreadOf returns the readings of a share of the units, and whether 0 is so common that a shift leaves it as it is: a
-// purchase may be larger or smaller, but decisions without one stay at 0.
+// spreadOf returns the readings of a share of the units, and whether 0 is so common that a shift leaves it as it
+// is. A purchase, for example, may be larger or smaller, but decisions without a purchase stay at 0.
 func spreadOf(baseline []stream.Reading, share float64) (out spread, others bool) {
 	values := make([]float64, len(baseline))
 	for i := range baseline {
 		values[i] = baseline[i].X
 	}
 	usual, others := stream.UsualOf(values)
-	others = others && usual == 0 // a return at its highest can fall, and ratings move
+	others = others && usual == 0 // the highest return can fall, and ratings move
 	shifting := baseline
 	if others {
 		isUsual := func(r stream.Reading) bool { return r.X == usual }
@@ -170,8 +173,8 @@ func spreadOf(baseline []stream.Reading, share float64) (out spread, others bool
 	return out, others
 }
 
-// shifted returns the readings, shifted by so many times unit, and those that do not shift. They are valid until the next
-// call.
+// shifted returns a function that shifts the readings by size times unit, and appends those that do not shift. Its
+// result is valid until the next call.
 func shifted(s spread, unit float64) func(size float64) []weighted {
 	var out []weighted
 	for _, r := range s.readings {
@@ -188,11 +191,11 @@ func shifted(s spread, unit float64) func(size float64) []weighted {
 	}
 }
 
-// counts are the events of a unit and its steps.
+// counts are the numbers of events and of steps in a unit.
 type counts struct{ events, steps float64 }
 
-// thinned returns the readings that a share of the units has in a baseline of counts, of which each event is left out with
-// a probability. They are valid until the next call.
+// thinned returns a function that leaves out each event of a baseline of counts with the given probability. share
+// is the share of the units that have a reading. Its result is valid until the next call.
 func thinned(readings []stream.Reading, share float64) func(lost float64) []weighted {
 	units := map[counts]float64{}
 	for _, r := range readings {
@@ -205,7 +208,7 @@ func thinned(readings []stream.Reading, share float64) func(lost float64) []weig
 	var out []weighted
 	return func(lost float64) []weighted {
 		out = out[:0]
-		left, place := newBinomial(1-lost), 1 // place is that of no events left of so many steps
+		left, place := newBinomial(1-lost), 1 // place of no events left of that many steps
 		for i, c := range distinct {
 			if i > 0 && c.steps != distinct[i-1].steps {
 				place += exactEvents + 1
@@ -216,10 +219,11 @@ func thinned(readings []stream.Reading, share float64) func(lost float64) []weig
 	}
 }
 
-// exactEvents is the number of events up to which each count that may be left has its own probability.
+// exactEvents is the largest number of events for which each number of events left has its own probability.
 const exactEvents = 16
 
-// binomial tells how many of some events happen if each has probability p. It holds the powers of p and of 1-p.
+// binomial computes how many of some events are left if each is left with probability p, from the powers of p and
+// 1-p.
 type binomial struct {
 	p            float64
 	happens, not [exactEvents + 1]float64
@@ -233,8 +237,9 @@ func newBinomial(p float64) *binomial {
 	return b
 }
 
-// thin appends the readings that are left of those with the given counts and weight: of all outcomes or, of many events,
-// of two with the same mean and variance. Outcomes have places from the given one on.
+// thin appends what is left of the readings with the given counts and weight: each number of events that may be
+// left or, for many events, two numbers with the same mean and variance. Numbers of events have places from the
+// given one on.
 func (b *binomial) thin(out []weighted, c counts, weight float64, place int) []weighted {
 	add := func(events, probability float64, place int) {
 		out = append(out, weighted{stream.Reading{X: events / c.steps, Steps: c.steps}, weight * probability, place})

@@ -10,13 +10,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 )
 
-// halvedWithin is the number of rare values that would have been expected, without the change, by the time at which half
-// their rate is to be found.
+// halvedWithin is the number of rare values that are expected, without a change, in the units within which a fall
+// to half their rate is to be found.
 const halvedWithin = 200
 
-// ofRare returns the smallest falls of the rate of rare values that are found, with the baseline alone, and the number of
-// units from which the rate must be known so that half of it is found. Until then, half the rate cannot be told from
-// that of an unlucky baseline. A share of the units has a value.
+// ofRare returns the smallest falls of the rate of rare values that are found, with the baseline alone, and the
+// number of units from which the rate must be known so that a fall to half of it is found. Until then, half the
+// rate cannot be distinguished from the rate of an unlucky baseline. share is the share of the units that have a
+// value.
 func ofRare(t *rarity.Test, share float64) []finding.Reach {
 	if t.Spend == 0 {
 		return nil
@@ -39,7 +40,7 @@ func ofRare(t *rarity.Test, share float64) []finding.Reach {
 	return append(out, half)
 }
 
-// seldom is a test of values that a share of the units has.
+// seldom is a test of values that only a share of the units has.
 type seldom struct {
 	rarer
 	share float64
@@ -48,8 +49,9 @@ type seldom struct {
 // finds implements finder.
 func (s seldom) finds(n float64) bool { return s.rarer.finds(s.share * n) }
 
-// findsHalf returns the probability that half the rate is found within so many units, once the units have doubled so many
-// times. The number of rare values among them varies: it is one of the three of Gauss and Hermite's quadrature.
+// findsHalf returns the probability that half the rate is found within the given number of units, after the units
+// of the test have doubled the given number of times. The number of rare values among these varies: it takes the
+// three values of Gauss-Hermite quadrature.
 func findsHalf(t *rarity.Test, doublings, within int, runs *runs) float64 {
 	rate := float64(t.Novel) / float64(t.Units)
 	more := rate * float64(t.Units<<doublings-t.Units)
@@ -72,7 +74,7 @@ type rarer struct {
 // fall is the walk of an alternative with fewer rare values.
 type fall struct{ walk, usual, rare, height int }
 
-// newRarer takes the armed walks for a fall, of which a test has two at most. One that is missing never moves.
+// newRarer takes the armed walks for a fall, of which a test has at most two. A missing walk never moves.
 func newRarer(test *rarity.Test, rate float64, runs *runs) rarer {
 	r, n := rarer{[2]fall{{height: math.MaxInt}, {height: math.MaxInt}}, rate, runs}, 0
 	for _, w := range test.Walks {
@@ -84,12 +86,12 @@ func newRarer(test *rarity.Test, rate float64, runs *runs) rarer {
 	return r
 }
 
-// rarerRuns is the number of runs of which the share that finds a change is taken. The random numbers are the same each
-// time, so that a smaller rate is found no later.
+// rarerRuns is the number of simulated runs from which the probability of finding a change is estimated. The random
+// numbers are the same each time, so that a smaller rate is found no later.
 const rarerRuns = 500
 
-// finds implements finder. It stops as soon as enough runs have found the change, or too many have not. Runs that did not
-// find the one before come first: most do not find this one either.
+// finds implements finder. It stops as soon as enough runs have found the change, or too many have not. Runs that
+// missed the previous change come first, because most miss this one too.
 func (r rarer) finds(n float64) bool {
 	found, missed, each, order := 0, 0, math.Log1p(-r.rate), &r.runs.order
 	for i, run := range order {
@@ -125,7 +127,7 @@ func (r rarer) findsWithin(n float64) float64 {
 func (r *rarer) foundIn(run, within int, each float64) (found bool) {
 	one, other, logs := r.falls[0], r.falls[1], r.runs.logs[run]
 	for units, jump := 0, 0; units < within; units++ {
-		usual := within - units // values until the next rare one
+		usual := within - units // values before the next rare one
 		if r.rate > 0 {
 			if jump == len(logs) {
 				logs = r.runs.more(run)
@@ -146,16 +148,17 @@ func (r *rarer) foundIn(run, within int, each float64) (found bool) {
 	return false
 }
 
-// runs are the random numbers of all runs: by run, the logarithms of 1 minus a uniform number. Divided by that of 1 minus a
-// rate, each is the number of values before the next rare one. One calibration uses them at a time.
+// runs holds the random numbers of all runs: by run, the logarithms of 1 minus a uniform number. Divided by the
+// logarithm of 1 minus a rate, each is the number of values before the next rare one. One calibration uses them at
+// a time.
 type runs struct {
 	logs  [rarerRuns][]float64
-	next  [rarerRuns]rand.PCG // that continue them
-	order [rarerRuns]int16    // in which they are tried, which changes no result
+	next  [rarerRuns]rand.PCG // generators of further numbers
+	order [rarerRuns]int16    // in which the runs are tried; it does not change the result
 }
 
-// firstNumbers is how many numbers of each run all calibrations share. 2,000 units have fewer rare values even if a third of
-// them is rare (rarity.MostShare), so hardly any calibration draws its own.
+// firstNumbers is the length of the part of each run that all calibrations share. 2,000 units have fewer rare
+// values even if a third of the values is rare (rarity.MostShare), so hardly any calibration draws more.
 const firstNumbers = 768
 
 // firstRuns returns the first numbers of all runs, which do not depend on the baseline. They take three megabytes and are
@@ -176,13 +179,14 @@ func newRuns() *runs {
 	return &out
 }
 
-// more returns the numbers of a run with half as many more. The shared ones have no room behind them, so they are copied.
+// more returns the numbers of a run with half as many added. The shared ones have no spare capacity, so they are
+// copied.
 func (s *runs) more(run int) []float64 {
 	s.logs[run] = drawn(s.logs[run], &s.next[run], len(s.logs[run])/2)
 	return s.logs[run]
 }
 
-// drawn appends so many numbers of a run.
+// drawn appends n numbers of a run.
 func drawn(logs []float64, of *rand.PCG, n int) []float64 {
 	rng := rand.New(of)
 	for range n {
@@ -191,7 +195,7 @@ func drawn(logs []float64, of *rand.PCG, n int) []float64 {
 	return logs
 }
 
-// twoDigits rounds a number up to two digits.
+// twoDigits rounds a number up to two significant digits.
 func twoDigits(x float64) int {
 	unit := math.Pow(10, math.Floor(math.Log10(x))-1)
 	return int(math.Ceil(x/unit) * unit)

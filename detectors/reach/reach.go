@@ -14,19 +14,19 @@ import (
 // found within more units is smaller.
 var within = [...]int{2000, 1000, 500, 200, 100, 50, 20}
 
-// walk is what a change makes of the walk of one branch.
+// walk describes how the walk of one branch moves after a change.
 type walk struct {
 	drift, sd float64 // of its increments, in nats; sd includes the dependence of units
-	height    float64 // its threshold, and by how much it exceeds it on average
+	height    float64 // its threshold plus the mean overshoot
 }
 
-// overshoot is how far a normal walk of unit variance is beyond a threshold when it first exceeds it, on average
+// overshoot is how far a normal walk of unit variance is beyond a threshold on average when it first exceeds it
 // (Siegmund, Sequential Analysis, 1985, X.10).
 const overshoot = .5826
 
-// foundWithin returns the probability that the walk exceeds its threshold within n units, as that of a Brownian motion
-// with the same drift and variance, which has an inverse Gaussian distribution. The motion starts at 0 and, unlike the
-// walk, goes below it, so the walk is found at least as often.
+// foundWithin returns the probability that the walk exceeds its threshold within n units, as that of a Brownian
+// motion with the same drift and variance, which has an inverse Gaussian distribution. The motion starts at 0 and,
+// unlike the walk, goes below it, so the walk exceeds the threshold at least as often.
 func (w walk) foundWithin(n float64) float64 {
 	if w.sd == 0 {
 		if w.drift*n >= w.height {
@@ -43,28 +43,29 @@ func (w walk) foundWithin(n float64) float64 {
 	return min(1, p)
 }
 
-// changedWalks is what a change makes of the armed walks of a quantity.
+// changedWalks describes how the armed walks of a quantity move after a change.
 type changedWalks []walk
 
-// weighted is a reading that some share of the units has. The weights of a change sum to the share that has any.
+// weighted is a reading with the share of the units that have it. The weights of a change sum to the share of the
+// units with any reading.
 type weighted struct {
 	stream.Reading
 	Weight float64
 	place  int // in mover.known, 0 if the reading is not kept there
 }
 
-// mover tells how far units move the walks of a quantity. Readings of one place move them alike, so that each place is
-// tried once.
+// mover computes how far units move the walks of a quantity. Readings with the same place move them alike, so each
+// place is computed only once.
 type mover struct {
 	test    *stream.Quantity // with no other tests than these walks
-	moves   []float64        // of all branches by place; at place 0 those of the last reading
-	known   []bool           // whether there are moves of a place
-	ranked  bool             // the place follows from the slot of the value
+	moves   []float64        // of all branches by place; place 0 is for the last reading without one
+	known   []bool           // whether the moves of a place are known
+	ranked  bool             // whether the place follows from the slot of the value
 	drift   []float64        // by branch, the mean of the moves
 	squares []float64        // the mean of their squares
 }
 
-// newMover returns nil for a quantity without walks.
+// newMover returns a mover, or nil for a quantity without walks.
 func newMover(q *stream.Quantity) *mover {
 	m := &mover{test: q.AgainWalks()}
 	walks := m.test.Walks()
@@ -80,14 +81,14 @@ func newMover(q *stream.Quantity) *mover {
 	return m
 }
 
-// grow makes room for so many places.
+// grow makes room for the given number of places.
 func (m *mover) grow(places int) {
 	more := places - len(m.known)
 	m.known = append(m.known, make([]bool, more)...)
 	m.moves = append(m.moves, make([]float64, more*len(m.test.Walks().Branches))...)
 }
 
-// after returns what becomes of the walks if units have these readings from now on; nil if none is armed.
+// after returns how the armed walks move if units have these readings from now on; nil if none is armed.
 func (m *mover) after(readings []weighted) (out changedWalks) {
 	if m == nil {
 		return nil

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// MayMatch catches misspelt names, which would silently leave a signal unwatched. A pattern is taken as it is.
+// MayMatch reports whether a glob may match a signal. It detects misspelt names, which would silently leave a
+// signal unwatched. A pattern may always match.
 func MayMatch(glob string) bool { return strings.ContainsAny(glob, `*?[\`) || IsSignal(glob) }
 
 // IsSignal reports whether a signal can have this name.

@@ -6,7 +6,7 @@ import "strings"
 // IsOutcome reports whether a signal is an outcome.
 func IsOutcome(signal string) bool { return strings.HasPrefix(signal, "outcome.") }
 
-// Primary reports whether a signal draws on the larger part of the budget.
+// Primary reports whether a signal uses the larger part of the budget.
 func Primary(signal string) bool {
 	switch signal {
 	case "return", "reward", "episode_length", Action:
@@ -29,7 +29,8 @@ func MainQuantity(signal string) string {
 	return "mean"
 }
 
-// Rank sorts signals as people look at them: the return, the reward, outcomes, and then all others.
+// Rank returns the place of a signal in the order in which people look at signals: the return, the reward,
+// outcomes, and then all others.
 func Rank(signal string) int {
 	switch {
 	case signal == "return":
@@ -42,8 +43,8 @@ func Rank(signal string) int {
 	return 3
 }
 
-// QuantityRank sorts the quantities of a signal as people look at them: its mean, its spread and what else it has, and
-// then quantiles.
+// QuantityRank returns the place of a quantity in the order in which people look at the quantities of a signal: its
+// mean, its spread and other quantities, and then quantiles.
 func QuantityRank(signal, quantity string) int {
 	switch {
 	case quantity == MainQuantity(signal):
@@ -54,7 +55,7 @@ func QuantityRank(signal, quantity string) int {
 	return 1
 }
 
-// StepSD is the quantity of the standard deviation of the values of the steps of a unit.
+// StepSD is the quantity of the standard deviation of the step values of a unit.
 const StepSD = "sd"
 
 // The outer deciles of the values of a unit, as quantities.
@@ -73,17 +74,17 @@ const Action = "action"
 // baseline: by unit, the mean over its steps of the reward minus the baseline's mean reward of the action taken.
 const LikeActions = "difference for like actions"
 
-// GivenReward is the quantity of an outcome that shows whether it is what it was in the baseline at the same reward: by
-// unit, the outcome minus the one expected at its reward, by a lesson of the baseline.
+// GivenReward is the quantity of an outcome that shows whether it has changed at the same reward: by unit, the
+// outcome minus the one that the baseline shows for its reward.
 const GivenReward = "residual given reward"
 
 // Amount is the quantity of a reward, a return or an outcome with one usual value, such as 0 for no purchase: by unit, the
 // mean of its other values.
 const Amount = "amount"
 
-// The quantities of a law of the steps, by unit: the mean of the scores of its steps, and the mean of their squares. Of
-// a policy that learns, also both of the component of the observation that moved most, since the mean over all hides one;
-// of the law of starts only the mean.
+// The quantities of a law of the steps, by unit: the mean of the scores of its steps, and the mean of their
+// squares. For a policy that learns, also both of the component of the observation that moved most, because the
+// mean over all hides a single one; for the law of starts only the mean.
 const (
 	LawMean       = "mean score"
 	LawSquare     = "mean squared score"
@@ -94,10 +95,10 @@ const (
 // LawQuantities are the quantities of a law of the steps.
 var LawQuantities = [...]string{LawMean, LawSquare, LawMostMean, LawMostSquare}
 
-// OfMostMoved reports whether a quantity is of the component that moved most, whatever its direction.
+// OfMostMoved reports whether a quantity is about the component that moved most, whatever its direction.
 func OfMostMoved(quantity string) bool { return quantity == LawMostMean || quantity == LawMostSquare }
 
-// lawPrefix begins the signals of the laws of the steps.
+// lawPrefix is the prefix of the signals of the laws of the steps.
 const lawPrefix = "law."
 
 // Law returns the signal of a law of the steps.

@@ -26,8 +26,8 @@ const (
 
 const observationPrefix = "observation."
 
-// Dimension divides units into strata: by the value of a label or of an observation. Units with a value that Values lacks
-// are their own stratum, the last one.
+// Dimension divides units into strata: by the value of a label or of an observation. Units with a value that is not
+// in Values form the last stratum.
 type Dimension struct {
 	Name   string // labels.<name>, env or observation.<name>
 	Values []string
@@ -47,15 +47,15 @@ type Strata struct {
 	Next       int64  // ordinal of the next unit
 }
 
-// Collected is what a unit of a baseline tells of its strata.
+// Collected is the part of a unit of a baseline that determines its strata.
 type Collected struct {
 	Labels []ingest.Label
-	Single bool // it has one step
+	Single bool // whether it has one step
 }
 
-// Learn learns from the collected units of a baseline, whose tests have been frozen; nil if nothing divides them. Only
-// the observations of single decisions divide units, because later observations of an episode depend on what the policy
-// did before. next is the ordinal of the next unit.
+// Learn learns the strata from the collected units of a baseline, whose tests have been frozen; nil if nothing
+// divides the units. Only the observations of single decisions divide units, because later observations of an
+// episode depend on what the policy did before. next is the ordinal of the next unit.
 func Learn(streams []*stream.Stream, units []Collected, e stream.Ends, next int64) *Strata {
 	s := &Strata{Next: next}
 	var places [][]byte // by dimension and unit
@@ -86,7 +86,7 @@ func Learn(streams []*stream.Stream, units []Collected, e stream.Ends, next int6
 	return s
 }
 
-// count sums up the quantities of the baseline, those that people look at first before others.
+// count computes the cells of the quantities of the baseline, beginning with the signals that people look at first.
 func (s *Strata) count(streams []*stream.Stream, places [][]byte, e stream.Ends) {
 	cells := 0
 	for i := range s.Dimensions {
@@ -113,7 +113,7 @@ func (s *Strata) count(streams []*stream.Stream, places [][]byte, e stream.Ends)
 	}
 }
 
-// hasMean reports whether the mean of a quantity is what people look at: the main one of a signal, or the share of an
+// hasMean reports whether people look at the mean of a quantity: the main quantity of a signal, or the share of an
 // action.
 func hasMean(signal string, q *stream.Quantity) bool {
 	switch {
@@ -141,9 +141,9 @@ func (s *Strata) Add(u *ingest.Unit, ordinal int64) {
 	s.Next = ordinal + 1
 }
 
-// Split returns how the change of a quantity since a unit is divided, over the last units at most: by the dimension whose
-// mix explains it, or else most of it. It returns nil if the quantity has no baseline by strata. If the named quantity has
-// none, it is the main one of the signal.
+// Split returns how the change of a quantity since a unit is divided, over at most the last stream.TrailUnits
+// units: by the dimension whose mix explains it, or else by the one that explains most of it. If the named quantity
+// has no baseline by strata, Split uses the main quantity of the signal; if that has none either, it returns nil.
 func (s *Strata) Split(of *stream.Stream, name string, onset int64) *mix.Split {
 	if s == nil {
 		return nil
@@ -183,7 +183,7 @@ func better(split, than *mix.Split) bool {
 	return math.Abs(split.Within) < math.Abs(than.Within)
 }
 
-// by splits the change to the given values by a dimension.
+// by splits the change to the given values by one dimension.
 func (s *Strata) by(dimension int, base *Quantity, values []float64, ordinals []int64, factor float64) mix.Split {
 	d := &s.Dimensions[dimension]
 	after := make([]mix.Cell, d.strata())
@@ -205,7 +205,7 @@ func (s *Strata) find(signal, quantity string) int {
 	return slices.IndexFunc(s.Quantities, func(q Quantity) bool { return q.Signal == signal && q.Name == quantity })
 }
 
-// strata returns the number of strata, with the one of the rest.
+// strata returns the number of strata, including the last one for all other values.
 func (d *Dimension) strata() int { return len(d.Values) + 1 }
 
 // of returns the stratum of a unit.
@@ -229,7 +229,7 @@ func (d *Dimension) place(value string) byte {
 	return byte(len(d.Values))
 }
 
-// placeOfText is place of a text that is not kept. It takes no memory.
+// placeOfText is place for a text in bytes. It does not allocate.
 func (d *Dimension) placeOfText(text []byte) byte {
 	for i, value := range d.Values {
 		if value == string(text) {

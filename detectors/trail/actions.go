@@ -10,13 +10,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// packActions is the number of units of a full pack of actions. It divides stream.CurrentUnits.
+// packActions is the number of units of a full pack of actions. It must divide stream.CurrentUnits.
 const packActions = 25
 
 // Actions records the actions of the last stream.CurrentUnits units that have some.
 //
-// They lie packed together like the units of a Trail: an action takes some ten bytes and what differs between its name
-// and that of the action in its place in the unit before.
+// They are packed like the units of a Trail: an action takes about ten bytes, and the part of its name that differs
+// from the name at the same place in the previous unit.
 type Actions struct {
 	n     int64    // units recorded until now
 	first int64    // number of the oldest unit in the packs, from 0 on
@@ -51,7 +51,7 @@ func (a *Actions) Add(ordinal int64, counts []ingest.Count) {
 	}
 }
 
-// appendActions packs the actions of a unit, as their difference from those of the one before.
+// appendActions packs the actions of a unit as their difference from those of the previous unit.
 func appendActions(b []byte, before *actionsOf, ordinal int64, counts []ingest.Count) []byte {
 	b = appendInts(b, ordinal-before.ordinal, int64(len(counts)))
 	for i := range counts {
@@ -80,7 +80,7 @@ func (a *Actions) Each(yield func(ordinal int64, counts stream.ActionCounts)) {
 	}
 }
 
-// actions reads what appendActions has packed, over the actions of the unit before.
+// actions reads what appendActions has packed. It overwrites u, the actions of the previous unit.
 func (r *reader) actions(u actionsOf) actionsOf {
 	u.ordinal += r.int()
 	n := int(r.int())
@@ -95,7 +95,8 @@ func (r *reader) actions(u actionsOf) actionsOf {
 	return u
 }
 
-// ring returns the recorded units in the order of a ring: that number i of all is at i modulo stream.CurrentUnits.
+// ring returns the recorded units in the order of a ring: unit number i of all units is at i modulo
+// stream.CurrentUnits.
 func (a *Actions) ring() []actionsOf {
 	var all []actionsOf
 	a.Each(func(ordinal int64, counts stream.ActionCounts) {
@@ -124,7 +125,7 @@ type actionsOfWire struct {
 	Counts  []saved.Count `cbor:"2,keyasint,omitzero"`
 }
 
-// ActionsWire is the wire form of Actions. A build before wrote each unit by itself.
+// ActionsWire is the wire form of Actions. Earlier builds wrote each unit separately.
 type ActionsWire struct {
 	Units []actionsOfWire `cbor:"1,keyasint,omitzero"` // a ring
 	Next  int             `cbor:"2,keyasint,omitzero"` // index of the oldest if the ring is full

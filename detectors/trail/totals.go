@@ -6,8 +6,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// totals sums packed actions by name. Most units repeat the names of the one before in the same places, so that few
-// names are looked up. It reads packs by index: a write of a pointer for each number takes longer than the number.
+// totals sums packed actions by name. Most units repeat the names of the previous unit in the same places, so that
+// few names are looked up. It reads packs by index, because writing a pointer for each number would take longer
+// than reading the number.
 type totals struct {
 	names  []string
 	index  map[string]int // of names
@@ -36,7 +37,7 @@ func (a *Actions) Totals() map[string]int64 {
 }
 
 // add reads the actions of the unit at an index of a pack, and counts them if they are recent. It returns the index
-// behind them.
+// after them.
 func (t *totals) add(pack []byte, at int, recent bool) int {
 	_, at = uvarint(pack, at)
 	size, at := uvarint(pack, at)
@@ -52,7 +53,7 @@ func (t *totals) add(pack []byte, at int, recent bool) int {
 		t.places[i] = place
 		var times uint64
 		times, at = uvarint(pack, at)
-		if at += 8; recent { // behind the reward
+		if at += 8; recent { // after the reward
 			t.counts[place] = max(0, t.counts[place]) + int64(times>>1)
 		}
 	}
@@ -60,7 +61,7 @@ func (t *totals) add(pack []byte, at int, recent bool) int {
 	return at
 }
 
-// place reads a name, which may follow the one of another index, and returns its index.
+// place reads a name, which may be a difference from the name with index before, and returns its index.
 func (t *totals) place(pack []byte, at, before int) (place, behind int) {
 	begin := ""
 	if before >= 0 {
@@ -85,7 +86,7 @@ func (t *totals) place(pack []byte, at, before int) (place, behind int) {
 	return i, behind
 }
 
-// uvarint reads a number, and returns the index behind it: the end, if it is not whole.
+// uvarint reads a number, and returns the index after it, or the length of b if the number is incomplete.
 func uvarint(b []byte, at int) (x uint64, behind int) {
 	if at < len(b) && b[at] < 0x80 {
 		return uint64(b[at]), at + 1

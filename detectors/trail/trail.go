@@ -10,20 +10,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// packUnits is the number of units of a full pack. A power of two that divides stream.TrailUnits.
+// packUnits is the number of units of a full pack. It must be a power of two that divides stream.TrailUnits.
 const packUnits = 64
 
 // Trail records the last units of a group, at least stream.TrailUnits, and the older ones at which walks left 0.
 //
-// Units lie packed together, each as its difference from the one before: a unit takes some ten bytes and what is new in
-// its names, instead of a hundred bytes and its names. Only alarms and saves unpack them.
+// Units are packed together, each as its difference from the previous one: a unit takes about ten bytes and what is
+// new in its names, instead of a hundred bytes and its names. Only alarms and saves unpack them.
 type Trail struct {
 	next   int64             // ordinal of the next unit
 	packs  [][]byte          // of the last units, the oldest first; a pack starts at a multiple of packUnits
 	last   unit              // the newest unit
 	older  []finding.UnitRef // by ordinal; before the packs
 	spare  []byte            // memory for the next pack, empty
-	pruned int64             // number of packs begun by the last time that the trail was pruned
+	pruned int64             // number of packs begun when the trail was last pruned
 }
 
 // unit is one unit and the offset of its last event.
@@ -57,7 +57,7 @@ func (t *Trail) Next() int64 { return t.next }
 // First returns the ordinal of the oldest unit that is certainly recorded.
 func (t *Trail) First() int64 { return max(0, t.next-stream.TrailUnits) }
 
-// Ref returns the unit of an ordinal, or the first one after it that is still recorded.
+// Ref returns the unit with an ordinal, or the first later unit that is still recorded.
 func (t *Trail) Ref(ordinal int64) finding.UnitRef {
 	i, _ := slices.BinarySearchFunc(t.older, ordinal, func(r finding.UnitRef, o int64) int { return cmp.Compare(r.Ordinal, o) })
 	if i < len(t.older) {
@@ -107,8 +107,8 @@ func ByPartition(ranges []ingest.Range) []ingest.Range {
 // begun returns the number of packs that have begun since the first unit.
 func (t *Trail) begun() int64 { return (t.next + packUnits - 1) / packUnits }
 
-// Prune drops, once for each pack, those that are not needed any more, and all older units but those at which a walk
-// started. So the trail stays bounded by the number of branches.
+// Prune drops, once for each pack, the packs that are no longer needed, and all older units except those at which a
+// walk started. So the size of the trail is bounded by the number of branches.
 func (t *Trail) Prune(streams []*stream.Stream) {
 	if t.pruned == t.begun() {
 		return
@@ -135,11 +135,11 @@ func (t *Trail) Prune(streams []*stream.Stream) {
 	t.packs = slices.Delete(t.packs, 0, spare)
 }
 
-// starts are the units before the packs that stay at which walks have started.
+// starts holds the ordinals of the units, before the packs that remain, at which walks have started.
 type starts struct {
 	before   int64
 	ordinals []int64
-	room     [64]int64 // for them, in most cases
+	room     [64]int64 // room for them, enough in most cases
 }
 
 func (s *starts) add(b stream.Branch) {

@@ -11,8 +11,8 @@ import (
 
 // A trail has its own encoding, since it has many small units: each number is a varint, each text follows its length.
 
-// packed is the first number of a trail that is written as it is kept. A build before wrote each unit by itself, and
-// began with the ordinal of the next one.
+// packed is the first number of a trail in the current form. Earlier builds wrote each unit separately, and began
+// with the ordinal of the next unit.
 const packed = -1
 
 // MarshalBinary writes the trail: its packs, and the older units.
@@ -50,7 +50,7 @@ func appendRef(b []byte, r *finding.UnitRef) []byte {
 	return appendText(appendText(b, r.Agent), r.Episode)
 }
 
-// appendUnit packs a unit, as its difference from the one before.
+// appendUnit packs a unit, as its difference from the previous one.
 func appendUnit(b []byte, before, u *unit) []byte {
 	b = appendInts(b, u.Ordinal-before.Ordinal, u.TS-before.TS,
 		int64(u.Pos.Partition-before.Pos.Partition), u.Pos.Offset-before.Pos.Offset, int64(u.Pos.Record-before.Pos.Record),
@@ -60,7 +60,7 @@ func appendUnit(b []byte, before, u *unit) []byte {
 	return appendChange(b, before.Episode, u.Episode)
 }
 
-// appendChange packs a text: how much of it is that of the one before, and the rest.
+// appendChange packs a text: the length of the beginning that it shares with before, and the rest.
 func appendChange(b []byte, before, text string) []byte {
 	same := 0
 	for same < min(len(before), len(text)) && before[same] == text[same] {
@@ -69,8 +69,8 @@ func appendChange(b []byte, before, text string) []byte {
 	return appendText(binary.AppendUvarint(b, uint64(same)), text[same:])
 }
 
-// unpacked lists the units of a pack whose ordinals are wanted. Only the names of these become strings, and a name that
-// repeats becomes one once.
+// unpacked lists the units of a pack whose ordinals are wanted. Only their names become strings, and a name that
+// repeats becomes a string once.
 func unpacked(pack []byte, wanted func(ordinal int64) bool) func(yield func(unit) bool) {
 	return func(yield func(unit) bool) {
 		r, u := reader{left: pack}, unit{}
@@ -94,7 +94,7 @@ func unpacked(pack []byte, wanted func(ordinal int64) bool) func(yield func(unit
 	}
 }
 
-// textOf returns text as a string, which is same if that is equal.
+// textOf returns text as a string. If same is equal, it returns same, which saves memory.
 func textOf(text []byte, same string) string {
 	if string(text) == same {
 		return same
@@ -108,7 +108,7 @@ func plus(p, q ingest.Position) ingest.Position {
 
 var errNoTrail = errors.New("not a trail of units")
 
-// UnmarshalBinary reads what MarshalBinary wrote, also in the build before.
+// UnmarshalBinary reads what MarshalBinary wrote, in this build or an earlier one.
 func (t *Trail) UnmarshalBinary(b []byte) error {
 	r := reader{left: b}
 	*t = Trail{}
@@ -175,14 +175,14 @@ type reader struct {
 	names *knownNames // of actions
 }
 
-// knownNames are the last names of actions, of which there are few different ones: each becomes a string once.
+// knownNames caches the last names of actions. Few names differ, so each becomes a string only once.
 type knownNames struct {
 	names [16]string
 	next  int
 	text  []byte
 }
 
-// of returns the string of a name that begins with a part of another one.
+// of returns a name that consists of begin and rest.
 func (k *knownNames) of(begin string, rest []byte) string {
 	k.text = append(append(k.text[:0], begin...), rest...)
 	for _, name := range k.names {
@@ -219,7 +219,7 @@ func (r *reader) skip(n int) {
 	r.left = r.left[n:]
 }
 
-// length reads a length of at most most.
+// length reads a length; more than most is an error.
 func (r *reader) length(most int) int {
 	size, n := binary.Uvarint(r.left)
 	r.skip(n)
@@ -232,7 +232,7 @@ func (r *reader) length(most int) int {
 
 func (r *reader) text() string { return string(r.bytes()) }
 
-// bytes returns a text that shares the memory of what is read.
+// bytes returns a text that shares the memory of the input.
 func (r *reader) bytes() []byte {
 	size := r.length(len(r.left))
 	if size > len(r.left) {
@@ -244,7 +244,7 @@ func (r *reader) bytes() []byte {
 	return text
 }
 
-// change reads what appendChange has packed, in the memory of the text before.
+// change reads what appendChange has packed. It reuses the memory of before.
 func (r *reader) change(before []byte) []byte {
 	same := r.length(len(before))
 	return append(before[:same], r.bytes()...)

@@ -10,11 +10,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// OverlapUnits is for how many units an agent may continue with the previous version.
+// OverlapUnits is the number of units for which an agent may continue with the previous version.
 const OverlapUnits = 50
 
-// slackUnits is how long before an onset a version may have changed, in units. A change reaches the units one by one:
-// those that were open hold only a part of it.
+// slackUnits is how many units before an onset a version may have changed. A change reaches the units one by one,
+// and units that were open contain only a part of it.
 const slackUnits = 50
 
 // A version that has changed restlessChanges times within restlessUnits units changes for reasons other than a release.
@@ -23,18 +23,18 @@ const (
 	restlessUnits   = 200
 )
 
-// keptChanges is how many changes are remembered, to know how often they come.
+// keptChanges is the number of changes that are remembered to estimate how often they occur.
 const keptChanges = 8
 
-// Record says which builds produced the units of a group.
+// Record records which builds produced the units of a group.
 type Record struct {
 	Policy, Env, Reward Track
-	SinceTS             int64 // Unix nanoseconds of the first unit of the newest three, 0 without a clock
+	SinceTS             int64 // Unix nanoseconds of the first unit of the newest versions, 0 without a clock
 }
 
 // Track records one kind of version.
 type Track struct {
-	Value   string // the newest
+	Value   string // the newest version
 	Since   int64  // ordinal of its first unit
 	Before  string // the previous version, the same if there was none
 	Recent  []Seen
@@ -47,7 +47,7 @@ type Seen struct {
 	Last  int64
 }
 
-// See folds in the versions of a unit.
+// See adds the versions of a unit.
 func (v *Record) See(u ingest.Versions, at finding.UnitRef) {
 	before := v.Newest()
 	v.Policy.see(u.Policy, at.Ordinal)
@@ -63,8 +63,8 @@ func (v *Record) Newest() ingest.Versions {
 	return ingest.Versions{Policy: v.Policy.Value, Env: v.Env.Value, Reward: v.Reward.Value}
 }
 
-// see folds one unit in. A return to a recently seen version is no change: agents may run several versions side by
-// side.
+// see adds the version of one unit. A return to a recently seen version is no change, because agents may run
+// several versions side by side.
 func (t *Track) see(value string, ordinal int64) {
 	t.Recent = slices.DeleteFunc(t.Recent, func(r Seen) bool { return ordinal-r.Last > OverlapUnits })
 	for i := range t.Recent {
@@ -83,20 +83,20 @@ func (t *Track) see(value string, ordinal int64) {
 	t.Recent = append(t.Recent, Seen{value, ordinal})
 }
 
-// changed reports whether the version changed at an onset that a unit revealed. An onset is an estimate, the less
-// certain the longer it took to reveal it. A version that changes all the time carries no information.
+// changed reports whether the version changed at an onset that a unit revealed. The longer that took, the less
+// certain the onset is. A version that changes all the time is no evidence.
 func (t *Track) changed(onset, at int64) bool {
 	n := len(t.Changes)
 	restless := n >= restlessChanges && at-t.Changes[n-restlessChanges] <= restlessUnits
 	return t.Before != t.Value && t.Since >= onset-slack(onset, at) && t.Since <= at && !restless
 }
 
-// slack returns how long before an onset that a unit revealed a version may have changed.
+// slack returns how many units before an onset, which the unit at revealed, a version may have changed.
 func slack(onset, at int64) int64 { return max(slackUnits, at-onset) }
 
-// pace returns how often the version changes, and how probable it is that it does around an onset by accident. The oldest
-// change only begins the time in which they are counted, and the newest may be what the onset is about: a version that
-// came twice has no pace.
+// pace returns how often the version changes, and how probable a change around an onset is by accident. The oldest
+// change only begins the time in which changes are counted, and the newest may be the one at the onset, so a
+// version that has changed twice has no pace.
 func (t *Track) pace(onset, at int64) finding.Pace {
 	n := len(t.Changes)
 	if n <= 2 {

@@ -70,7 +70,8 @@ func (c CausesConfig) Context() []string {
 // mostSplits is the most labels of causes.split_by.
 const mostSplits = 4
 
-// LeastCausesMemory is the smallest causes.memory but 0: the laws of an observation of one component fit into it.
+// LeastCausesMemory is the smallest causes.memory other than 0: the laws of an observation of one component fit
+// into it.
 const LeastCausesMemory = 64 * ingest.KiB
 
 func (c CausesConfig) check(groupBy []string, report func(path, msg string)) {
@@ -158,8 +159,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Hash returns a hash that differs between configurations. Keys that came later are left out where they have their zero
-// value, so that the hash of an older configuration stays the same.
+// Hash returns a hash that differs between configurations. Keys that were added later are left out if they have
+// their zero value, so that the hash of an older configuration stays the same.
 func (c Config) Hash() string {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -247,7 +248,7 @@ func (c Config) checkSignals(report func(path, msg string)) {
 	}
 }
 
-// noSignal says that no signal matches a name or glob, and lists the signals.
+// noSignal returns the error for a name or glob that no signal matches. It lists the signals.
 func noSignal(glob string) string {
 	return fmt.Sprintf("unknown signal %q; must be return, reward, episode_length, action, action.<i>, "+
 		"outcome.<name>, reward_component.<name>, observation.<name> or feedback_delay", glob)
@@ -302,7 +303,7 @@ func GroupLabel(key string) string {
 	return key
 }
 
-// Follows reports whether the signal of that name is followed. One of the calendar has to be named in full.
+// Follows reports whether the signal of that name is followed. Calendar signals must be listed by their full name.
 func (c Config) Follows(signal string) bool {
 	if strings.HasPrefix(signal, "observation.") && ingest.IsCalendar(signal) {
 		return slices.Contains(c.Signals, signal)
@@ -318,7 +319,7 @@ func (c Config) Follows(signal string) bool {
 // Groups reports whether the labels of a group are those that c groups by, with or without a horizon.
 func (c Config) Groups(key ingest.Group) bool {
 	labels := key.Labels()
-	if key.HasHorizon() && len(labels) > len(c.GroupBy) { // else the horizon is one of its own labels
+	if key.HasHorizon() && len(labels) > len(c.GroupBy) { // otherwise the horizon is one of its own labels
 		labels = labels[:len(labels)-1]
 	}
 	return slices.EqualFunc(c.GroupBy, labels, func(by string, l ingest.Label) bool { return GroupLabel(by) == l.Name })

@@ -59,7 +59,7 @@ func GuardCauses() []string {
 	return []string{"policy", "environment", "reward_function", "reward_hacking", "observations", "telemetry", "unknown"}
 }
 
-// DefaultGuards returns the values of keys that are not given.
+// DefaultGuards returns the defaults of the guards.
 func DefaultGuards() Guards {
 	return Guards{MaxAge: model.Duration(time.Minute), OnSilence: GuardHold}
 }
@@ -176,7 +176,7 @@ func (l GuardLimit) check(report func(key, msg string)) {
 // OfEpisodes reports whether the limit counts episodes, not steps.
 func (l *GuardLimit) OfEpisodes() bool { return l.ReturnBelow != "" || len(l.Causes) > 0 }
 
-// kinds returns how many of the things to count are given.
+// kinds returns how many of the kinds of limits are set.
 func (l GuardLimit) kinds() int {
 	n := 0
 	for _, given := range []bool{len(l.Actions) > 0, l.Range.given(), l.Outcome != "", l.ReturnBelow != "", l.LargestShare, l.Entropy != 0, len(l.Causes) > 0} {

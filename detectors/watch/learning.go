@@ -68,9 +68,9 @@ func (c *Config) Tolerated(signal string) float64 {
 // whose world stayed as it was.
 const toleratedScore = .3
 
-// Sides returns which changes of a quantity raise alarms. While a policy learns, its return, its actions and the states
-// that it visits move by design. What must hold then are the laws of its steps other than that of the policy, and the
-// level of the return and of each signal with a direction: it must not get worse.
+// Sides returns which changes of a quantity raise alarms. While a policy learns, its return, its actions and the
+// states that it visits move by design. Alarms are then only raised by the laws of its steps other than that of the
+// policy, and by the return and each signal with a direction if its level gets worse.
 func (c *Config) Sides(signal, quantity string) Sides {
 	switch {
 	case !c.Learning.Learns(), signal == "feedback_delay":
@@ -80,7 +80,7 @@ func (c *Config) Sides(signal, quantity string) Sides {
 			return SidesNone
 		}
 		if signals.OfMostMoved(quantity) {
-			return SidesHigher // further away in whatever direction
+			return SidesHigher // further away in any direction
 		}
 		return SidesBoth
 	case quantity != signals.MainQuantity(signal):

@@ -43,7 +43,7 @@ func Launch(ctx context.Context, directory string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("start a supervisor: %w", ctx.Err())
 		case end = <-ended:
-			over = !r.held() // another one may have been first
+			over = !r.held() // another supervisor may have been first
 		case <-tick.C:
 		}
 		begun, err := r.has(startedFile)
@@ -57,7 +57,7 @@ func Launch(ctx context.Context, directory string) error {
 	}
 }
 
-// held reports whether another process holds the run.
+// held reports whether another process has locked the run.
 func (r run) held() bool {
 	f, err := r.lock()
 	if err == nil {
@@ -76,7 +76,7 @@ func (r run) startSupervisor() (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = out.Close() }() // the supervisor has its own
+	defer func() { _ = out.Close() }() // the supervisor has its own copy
 	cmd := exec.Command(self, Verb, "--"+SuperviseFlag, string(r))
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -84,6 +84,6 @@ func (r run) startSupervisor() (<-chan error, error) {
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // at the latest, the end of this process ends it
+	go func() { ended <- cmd.Wait() }() // it ends with this process at the latest
 	return ended, nil
 }

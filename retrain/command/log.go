@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// maxLog is the size in bytes at which a log replaces the older one: a run keeps at most twice as much.
+// maxLog is the size in bytes at which a log is rotated: a run keeps at most twice as much.
 const maxLog = 16 << 20
 
 // keepLog copies output to the log of a run until it ends.
@@ -28,7 +28,7 @@ type rotating struct {
 func (l *rotating) Write(text []byte) (int, error) {
 	if l.file != nil && l.size+int64(len(text)) > l.most {
 		l.close()
-		_ = os.Rename(l.path, l.path+".1") // else the old log is truncated
+		_ = os.Rename(l.path, l.path+".1") // otherwise the old log is truncated
 	}
 	if l.file == nil {
 		l.file, _ = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

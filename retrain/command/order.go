@@ -14,8 +14,8 @@ import (
 // variablePrefix is the prefix of the environment variables that describe the order to a command.
 const variablePrefix = "REWARDWATCH_"
 
-// maxVariable bounds the value of one variable, in bytes: Linux starts no program with one of 128 KiB. The order's file
-// has the full value.
+// maxVariable bounds the value of one variable, in bytes: Linux cannot start a program with a variable of 128 KiB.
+// The order's file has the full value.
 const maxVariable = 32 << 10
 
 // order is the part of a webhook body that a command needs.
@@ -31,7 +31,7 @@ type order struct {
 		} `json:"expected"`
 		Owner string `json:"owner"`
 	} `json:"contract"`
-	Config json.RawMessage `json:"config"` // {} for a rollback, which has none
+	Config json.RawMessage `json:"config"` // {} for a rollback, which has no config
 }
 
 // requestID rejects ids that would lead out of the directory of the runs.
@@ -42,7 +42,7 @@ func readOrder(body []byte) (order, error) {
 		Type string `json:"type"`
 		Data order  `json:"data"`
 	}
-	message.Data.Config = json.RawMessage("{}") // else the command would find a file that is not JSON
+	message.Data.Config = json.RawMessage("{}") // otherwise the command would find a file that is not JSON
 	if err := json.Unmarshal(body, &message); err != nil {
 		return order{}, fmt.Errorf("read the order: %w", err)
 	}
@@ -53,8 +53,8 @@ func readOrder(body []byte) (order, error) {
 	return message.Data, nil
 }
 
-// inherited returns the environment variables that a command inherits from the service. It gets no others: they may
-// hold secrets of the service, which a training that prints its environment would log.
+// inherited returns the environment variables that a command inherits from the service. It gets no others, which
+// may contain secrets of the service: a training that prints its environment would log them.
 func inherited() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 }
@@ -88,7 +88,7 @@ func (c Config) environment(o order, directory string) []string {
 	return out
 }
 
-// variable makes a value fit for an environment variable.
+// variable returns a value in a form that an environment variable can have.
 func variable(value string) string {
 	value = strings.ReplaceAll(value, "\x00", "\uFFFD")
 	return strings.ToValidUTF8(value[:min(len(value), maxVariable)], "")

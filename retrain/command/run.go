@@ -1,11 +1,11 @@
 // Package command runs training programs on the machine of the service. It runs a configured program once per request
 // and reports how it ended, across any number of restarts and crashes of the service.
 //
-// Every run has a directory, named after its request, which holds the run's entire state. To claim a request is to
-// create the complete directory in one step. A supervisor, which is a separate process and outlives the service,
-// holds the directory's lock. It writes started.json before it starts the program and exit.json after the program has
-// ended. The service reads them. The lock shows whether the supervisor still runs, since the kernel releases it however
-// the supervisor ends. Process ids identify no process, as they may have been reused.
+// Every run has a directory, named after its request, which contains the run's entire state. A request is claimed
+// by creating the complete directory in one step. A supervisor, which is a separate process and outlives the
+// service, locks the directory. It writes started.json before it starts the program and exit.json after the program
+// has ended. The service reads them. The lock shows whether the supervisor still runs, because the kernel releases
+// it however the supervisor ends. Process ids do not show that, because they may have been reused.
 package command
 
 import (
@@ -30,7 +30,7 @@ const (
 	lockFile       = "lock"        // held while the supervisor or the program runs
 	startedFile    = "started.json"
 	exitFile       = "exit.json"
-	resultFile     = "result.json"    // where the program names the version that it has made
+	resultFile     = "result.json"    // where the program names the version that it has produced
 	logFile        = "log"            // output of the program
 	supervisorFile = "supervisor.log" // errors of the supervisor itself
 	reportedFile   = "reported"       // marks that the ledger has the outcome
@@ -47,7 +47,7 @@ type spec struct {
 	Grace       time.Duration `json:"grace_ns"` // between SIGTERM and SIGKILL
 }
 
-// start identifies the supervisor, for people who want to end the program: it forwards SIGTERM.
+// start identifies the supervisor for people who want to end the program: the supervisor forwards SIGTERM.
 type start struct {
 	Supervisor int       `json:"supervisor_pid"`
 	At         time.Time `json:"at"`
@@ -122,7 +122,7 @@ func (r run) lock() (*os.File, error) {
 type phase int
 
 const (
-	claimed phase = iota // its program was not started; it is when the request is delivered again
+	claimed phase = iota // its program was not started; the next delivery of the request starts it
 	running
 	ended
 	vanished // its program was started, but how it ended is unknown
@@ -144,7 +144,7 @@ func (r run) phase() (p phase, e exit, err error) {
 		return running, exit{}, err
 	}
 	defer func() { _ = held.Close() }() // nothing was written
-	// Only now: the supervisor writes this before it releases the lock.
+	// Read it again: the supervisor writes the file before it releases the lock.
 	if done, err := r.read(exitFile, &e); done || err != nil {
 		return ended, e, err
 	}
@@ -167,7 +167,8 @@ func (r run) tail() string {
 	return string(text[max(0, len(text)-KeptLog-logMargin):])
 }
 
-// readEnd returns the last bytes of a file, or nothing if it cannot be read: a log is no reason to lose an outcome.
+// readEnd returns the last bytes of a file, or nothing if it cannot be read: a missing log must not lose an
+// outcome.
 func readEnd(path string, most int64) []byte {
 	f, err := os.Open(path)
 	if err != nil {
@@ -175,7 +176,7 @@ func readEnd(path string, most int64) []byte {
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	if _, err := f.Seek(-most, io.SeekEnd); err != nil {
-		_, _ = f.Seek(0, io.SeekStart) // it is shorter than that
+		_, _ = f.Seek(0, io.SeekStart) // the file is shorter than that
 	}
 	text, _ := io.ReadAll(io.LimitReader(f, most))
 	return text

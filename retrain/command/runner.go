@@ -30,14 +30,14 @@ const (
 	leftOver  = time.Hour
 )
 
-// Runner starts runs and follows those that it finds, including those of other processes.
+// Runner starts runs and follows all runs in its directory, including those that other processes started.
 type Runner struct {
 	directory string
 	log       zerolog.Logger
 	every     time.Duration
 	grace     time.Duration
 
-	mu    sync.Mutex        // only one run starts at a time
+	mu    sync.Mutex        // held to start a run: only one starts at a time
 	known map[string]string // by request, the last report of its run by this process
 }
 
@@ -85,7 +85,7 @@ func (r *Runner) Start(ctx context.Context, c Config, body []byte) error {
 
 func (r *Runner) run(request string) run { return run(filepath.Join(r.directory, request)) }
 
-// free returns a BusyError if the run of another request for the policy has not ended.
+// free returns a BusyError if a run of another request for the same policy has not ended.
 func (r *Runner) free(o order) error {
 	requests, err := r.requests()
 	if err != nil {
@@ -125,8 +125,8 @@ func (r *Runner) requests() ([]string, error) {
 	return out, nil
 }
 
-// claim creates the directory of a run, with everything the supervisor needs, unless it exists: it renames a complete
-// one into place, which fails if another is there.
+// claim creates the directory of a run, with everything that the supervisor needs, unless it exists. It renames a
+// complete directory into place, which fails if there is already one.
 func (r *Runner) claim(at run, c Config, o order, body []byte) error {
 	if _, err := os.Stat(string(at)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -170,7 +170,8 @@ func launch(ctx context.Context, at run) error {
 	return nil
 }
 
-// Run reports on the runs until the context ends, and removes those no longer needed. Its error is one of the Reporter.
+// Run reports on the runs until the context ends, and removes those no longer needed. It returns only errors of the
+// Reporter.
 func (r *Runner) Run(ctx context.Context, report training.Reporter) error {
 	tick := time.NewTicker(r.every)
 	defer tick.Stop()
@@ -228,7 +229,7 @@ func (r *Runner) follow(ctx context.Context, request string, report training.Rep
 	r.known[request] = rep.State
 	if rep.State != training.Started {
 		if err := at.write(reportedFile, rep.State); err != nil {
-			r.complain(request, err) // it is reported again
+			r.complain(request, err) // the next check reports it again
 		}
 	}
 	return nil
@@ -255,13 +256,14 @@ func (r run) report(p phase, e exit) training.Report {
 	return training.Report{State: training.Succeeded, Version: version, Log: r.tail()}
 }
 
-// expire removes a run that has not changed for long enough, by the time of the file. It renames the directory first,
-// so that a crash leaves no half-removed run, and does so under the run's lock, so that no supervisor begins.
+// expire removes a run that has not changed for long enough, by the time of the file. It renames the directory
+// first, so that a crash leaves no half-removed run. It holds the run's lock meanwhile, so that no supervisor
+// begins.
 func (r *Runner) expire(request, file string) error {
 	at := r.run(request)
 	info, err := os.Stat(at.file(file))
 	if err != nil || time.Since(info.ModTime()) < kept {
-		return nil // the next check sees it again
+		return nil // the next check tries again
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,7 +284,7 @@ func (r *Runner) expire(request, file string) error {
 	return nil
 }
 
-// removeLeftOver removes what crashes have left of creations and removals of runs.
+// removeLeftOver removes what crashes during the creation or removal of runs have left.
 func (r *Runner) removeLeftOver() {
 	entries, _ := os.ReadDir(r.directory) // it was just read
 	for _, e := range entries {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supervise runs the program of a run to its end and records how it ended. It starts no program that may have been
-// started before. When ctx ends, it asks the program to end.
+// Supervise runs the program of a run to its end and records how it ended. It does not start a program that may
+// have been started before. When ctx ends, it asks the program to end.
 func Supervise(ctx context.Context, directory string) error {
 	runtime.LockOSThread() // the kernel ends the program with the thread that started it
 	r := run(directory)
@@ -42,10 +42,10 @@ func Supervise(ctx context.Context, directory string) error {
 	return r.keep(end)
 }
 
-// keepEvery is how long the supervisor waits before it tries again to record the end, as on a full disk.
+// keepEvery is how long the supervisor waits before it tries again to record the end, for example on a full disk.
 const keepEvery = 5 * time.Second
 
-// keep records how the program ended, however long that takes: no other process knows.
+// keep records how the program ended. It tries until it succeeds, because no other process knows how.
 func (r run) keep(end exit) error {
 	end.At = time.Now().UTC()
 	for {
@@ -113,7 +113,7 @@ func (p process) finish(ctx context.Context, s spec) error {
 	err := p.cmd.Wait()
 	select {
 	case <-p.silent:
-	case <-time.After(time.Second): // a process that has left the group holds the log
+	case <-time.After(time.Second): // a process that has left the group keeps the log open
 	}
 	if stopped != nil {
 		return stopped

@@ -1,5 +1,5 @@
-// Package expectation decides whether the new version of a retraining meets its expectation. It folds in the version's
-// units one by one and can decide after every one of them.
+// Package expectation decides whether the new version of a retraining meets its expectation. It takes the version's
+// units one by one and can decide after each of them.
 package expectation
 
 import (
@@ -22,17 +22,17 @@ type Verdict string
 // The verdicts. All but Open are final.
 const (
 	Open         Verdict = ""
-	Met          Verdict = "met"          // the condition holds, except in one case of forty
-	Missed       Verdict = "missed"       // it does not hold, except in one case of forty
+	Met          Verdict = "met"          // the condition is true, with an error in one case of forty
+	Missed       Verdict = "missed"       // the condition is false, with an error in one case of forty
 	Inconclusive Verdict = "inconclusive" // all units have arrived, and neither is certain
 )
 
 const (
 	alpha      = .05 // the probability that a true value ever leaves its interval, half of it on each side
-	leastUnits = 20  // before which means, whose intervals are approximate, decide nothing
+	leastUnits = 20  // units below which means, whose intervals are approximate, decide nothing
 )
 
-// Least returns the number of units of which a statistic can decide at the earliest.
+// Least returns the least number of units with which a statistic can decide.
 func Least(statistic string) int {
 	if statistic == "mean" || statistic == "sd" {
 		return leastUnits
@@ -48,14 +48,14 @@ type Check struct {
 	Condition Condition
 	Verdict   Verdict
 
-	// From the reference that the policy was compared with before: how much units depend on previous ones (1 for not at
-	// all), and the range of their values. See Refer.
+	// From the reference that the policy was compared with before: how much units depend on previous ones (1 if
+	// they do not), and the range of their values. See Refer.
 	Factor    float64
 	Low, High float64
 
 	Values  ingest.Moments // of the units
 	Squares ingest.Moments // of the squared deviations of the units, for their sd
-	Below   int64          // values below that of the condition; at most it, if Condition.atMost is true
+	Below   int64          // values below that of the condition, or equal to it if Condition.atMost is true
 	Other   bool           // whether a value was neither 0 nor 1
 }
 

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// share reports whether the statistic is a quantile, and of which probability.
+// share reports whether the statistic is a quantile, and returns its probability.
 func (c Condition) share() (p float64, is bool) {
 	switch c.Statistic {
 	case "q10":
@@ -83,7 +83,7 @@ func (c *Check) shareInterval(p float64) (low, high float64) {
 	return low, high
 }
 
-// bisect returns where a predicate that is false at from begins to hold on the way to end, where it counts as true.
+// bisect returns where a predicate that is false at from becomes true on the way to end, where it counts as true.
 func bisect(from, end float64, holds func(float64) bool) float64 {
 	for range 50 {
 		middle := (from + end) / 2

@@ -20,8 +20,8 @@ import (
 
 // Source selects whose steps to export, and from which topics.
 type Source struct {
-	Place   recording.Place // its topic is not used
-	Topics  []ingest.Topic  // those of the telemetry, by index
+	Place   recording.Place // its topic is ignored
+	Topics  []ingest.Topic  // topics of the telemetry, by index
 	Policy  string
 	Group   map[string]string // the values of the labels that the policy is grouped by, such as env
 	MaxOpen int               // open episodes at a time, as in assemble.Config
@@ -51,9 +51,9 @@ type Counts struct {
 	Stepless   int64 // episodes left out because the telemetry has no steps of them
 }
 
-// Export reads the parts in order, and closes w. Each range is read by itself: what lies between two ranges is missing.
-// Episodes are written as they end, by the same rules as in the service. Those still open at the end of a range are
-// incomplete and follow all others of it.
+// Export reads the parts in order, and closes w. Each range is read separately: the records between two ranges are
+// missing. Episodes are written as they end, by the same rules as in the service. Episodes that are still open at
+// the end of a range are incomplete and follow all others of the range.
 //
 // If the topic does not hold all ranges, nothing is written, and the error names the missing ones, each as
 // ingest.ErrRangeGone. Ranges without any step of the group are an error too. After an error w is left open.
@@ -179,7 +179,7 @@ type ending struct {
 	whole bool
 }
 
-// take adds one record. The record joins its episode before that is written.
+// take adds one record. It adds the record to its episode before it writes the episode.
 func (r *excerpt) take(e *ingest.Event) (err error) {
 	if e.Policy != r.group.Policy || assemble.GroupOf(r.by, e) != r.group {
 		return nil

@@ -17,7 +17,7 @@ func numbersOf(text json.RawMessage) (list []float64, named map[string]float64, 
 		return nil, nil, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // else a number too large for a float64 would be an error
+	d.UseNumber() // otherwise a number too large for a float64 would be an error
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, nil, fmt.Errorf("read %.60s: %w", text, err)

@@ -23,7 +23,7 @@ func (o *inOrder) take(record *Record) error {
 	case len(o.held) > 0:
 		o.held[len(o.held)-1].add(record)
 	}
-	ready := 0 // one step is always held, as an end or outcomes may follow
+	ready := 0 // one step is always held, because an end or outcomes may follow
 	for ready < len(o.held)-1 && o.last-o.held[ready].Step >= assemble.Lateness {
 		ready++
 	}

@@ -45,7 +45,7 @@ type row struct {
 	Record               int32              `parquet:"record"`
 }
 
-// A growing row group is in memory, up to this many rows or bytes of their strings.
+// A row group is built in memory, up to this many rows or bytes of their strings.
 const (
 	maxGroupRows  = 50_000
 	maxGroupBytes = 16 << 20

@@ -18,9 +18,9 @@ import (
 
 const (
 	maxAnswer = 16 << 20 // bytes read of an answer other than a log
-	maxPods   = 250      // of one Job, which are listed
-	logLines  = 1000     // that are asked for of a log
-	maxLog    = 64 << 20 // bytes read of them
+	maxPods   = 250      // pods listed of one Job
+	logLines  = 1000     // lines requested of a log
+	maxLog    = 64 << 20 // bytes read of a log
 	// keptLog is how many bytes from the end of a log a report should keep. The report carries logMargin more before
 	// them, so that a secret that begins there can be recognized.
 	keptLog   = 16 << 10
@@ -66,7 +66,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("status %d: %s", e.Code, e.Message)
 }
 
-// ReadStatus returns what an answer of the API server says that is not a success.
+// ReadStatus returns the error in an answer of the API server that is not a success.
 func ReadStatus(code int, body []byte) *StatusError {
 	var status struct {
 		Kind, Reason, Message string
@@ -77,7 +77,7 @@ func ReadStatus(code int, body []byte) *StatusError {
 	return &StatusError{Code: code, Reason: status.Reason, Message: status.Message}
 }
 
-// missing reports whether an object does not exist. An error page of a proxy does not say so.
+// missing reports whether an object does not exist. An error page of a proxy does not show that.
 func missing(err error) bool {
 	s, is := errors.AsType[*StatusError](err)
 	return is && s.Code == http.StatusNotFound && s.Reason == "NotFound"
@@ -103,13 +103,13 @@ func (c *Client) get(ctx context.Context, address string, read func(io.Reader) e
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := c.transport.RoundTrip(req) // a redirect is not followed, or the token could reach another server
+	resp, err := c.transport.RoundTrip(req) // a redirect is not followed, because the token could reach another server
 	if err != nil {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing follows on this connection
 	if resp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a part says enough
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a part is enough
 		return ReadStatus(resp.StatusCode, body)
 	}
 	return read(resp.Body)
@@ -164,7 +164,8 @@ func (c *Client) log(ctx context.Context, pod, container string) (string, error)
 	return end.String(), nil
 }
 
-// tail keeps the end of what is written to it. It has no other methods of a buffer, which would take all.
+// tail keeps the end of what is written to it. The buffer is not embedded, because its other methods would keep
+// everything.
 type tail struct{ kept bytes.Buffer }
 
 func (t *tail) String() string { return t.kept.String() }

@@ -1,9 +1,9 @@
 // Package kubejob runs trainings as Kubernetes Jobs: it creates one Job per request from a manifest, and reports how
 // the Job ended, even across restarts and crashes of the service.
 //
-// The name of a Job follows from its request, so a Job cannot be created twice, and no state is kept besides the ledger
-// and the cluster. The client knows only the four calls that this needs: create and get a Job, list its pods, and read
-// the log of one. Kubernetes' own client would add 23 MB to the binary.
+// The name of a Job follows from its request, so a Job cannot be created twice, and no state is kept besides the
+// ledger and the cluster. The client implements only the four calls that this needs: create and get a Job, list its
+// pods, and read the log of one. Kubernetes' own client would add 23 MB to the binary.
 package kubejob
 
 import (
@@ -82,7 +82,7 @@ func (c Config) base() string {
 	return strings.TrimRight(c.URL, "/")
 }
 
-// Name returns the name of the Job of a request, which is unique as the id of the request is.
+// Name returns the name of the Job of a request. It is unique, because the id of the request is.
 func Name(request string) string {
 	return "rewardwatch-" + strings.ReplaceAll(strings.ToLower(request), "_", "-")
 }

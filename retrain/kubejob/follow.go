@@ -17,18 +17,18 @@ import (
 // lookEvery is how often Jobs are checked.
 const lookEvery = 5 * time.Second
 
-// logEvery is how often the log of a running Job is read, in looks: Kubernetes deletes the pods of a Job that reaches
-// its time limit, and their logs.
+// logEvery is how often the log of a running Job is read, in checks. Kubernetes deletes the pods of a Job that
+// reaches its time limit, together with their logs.
 const logEvery = 6
 
-// logTries is how often a log is asked for before a report goes without it.
+// logTries is how often the service tries to read a log before it reports without it.
 const logTries = 6
 
-// podTries is how often the pods of a Job that has ended are asked for before a report goes without them, if the role of
-// the service forbids them: 5 minutes, in which the role can be corrected.
+// podTries is how often the service asks for the pods of a Job that has ended before it reports without them, if
+// its role does not permit that: 5 minutes, in which the role can be corrected.
 const podTries = 60
 
-// Follower reports on Jobs. It remembers nothing that a restart must keep.
+// Follower reports on Jobs. It keeps no state that must survive a restart.
 type Follower struct {
 	clusters map[string]*cluster // by target
 	timeout  func(target string) time.Duration
@@ -45,13 +45,13 @@ type cluster struct {
 // followed is what a Follower remembers of a Job.
 type followed struct {
 	started   bool
-	seen      bool   // its Job existed
-	complaint string // logged last, "" after a success
+	seen      bool   // whether its Job existed
+	complaint string // last logged error, "" after a success
 	looks     int
-	refused   int    // requests for its pods, since it has ended
-	tries     int    // of its log, since it has ended
-	pod       *pod   // seen last
-	log       string // read last
+	refused   int    // refused requests for its pods since it ended
+	tries     int    // failed requests for its log since it ended
+	pod       *pod   // last known pod
+	log       string // last known log
 }
 
 // NewFollower returns a follower of the Jobs of targets. An answer of the API server must arrive within the timeout of
@@ -130,10 +130,11 @@ func (f *Follower) look(ctx context.Context, target string, underway map[string]
 	return nil
 }
 
-// errAway means that the API server could not be asked, or did not answer as one.
+// errAway means that the API server could not be reached, or that the answer was not from an API server.
 var errAway = errors.New("no usable response")
 
-// follow reports how far a Job has got, unless that was reported already. The error is errAway or one of the Reporter.
+// follow reports how far a Job has got, unless that was reported already. The error is errAway or one of the
+// Reporter's.
 func (f *Follower) follow(ctx context.Context, c *cluster, request, target string, report training.Reporter) error {
 	known := c.known[request]
 	looking, cancel := context.WithTimeout(ctx, f.timeout(target))
@@ -196,7 +197,7 @@ func (k *followed) look(ctx context.Context, c *Client, request string) (trainin
 	return training.Report{}, err
 }
 
-// unseen returns the report on a Job that has ended, whose pods the service may not list.
+// unseen returns the report on a Job that has ended and whose pods the service may not list.
 func (k *followed) unseen(j job, end condition, err error) training.Report {
 	r := training.Report{State: training.Failed, Error: "the Job succeeded", Log: k.log}
 	if end.Type == "Failed" {
@@ -209,7 +210,7 @@ func (k *followed) unseen(j job, end condition, err error) training.Report {
 	return r
 }
 
-// keep remembers the pod of a running Job and the end of its log. What fails is tried again.
+// keep remembers the pod of a running Job and the end of its log. If that fails, a later check tries again.
 func (k *followed) keep(ctx context.Context, c *Client, j job) {
 	k.looks++
 	if k.looks%logEvery != 1 {
@@ -224,7 +225,7 @@ func (k *followed) keep(ctx context.Context, c *Client, j job) {
 	}
 }
 
-// ending returns the report on a Job that has ended. If its log cannot be read, it is tried again a few times.
+// ending returns the report on a Job that has ended. If its log cannot be read, later checks try again a few times.
 func (k *followed) ending(ctx context.Context, c *Client, j job, end condition, pods []pod) (training.Report, error) {
 	p := chosen(end, pods)
 	if p == nil {

@@ -21,7 +21,7 @@ const (
 	policyKey      = prefix + "policy"  // an annotation, as labels cannot have every name
 	managedBy      = "app.kubernetes.io/managed-by"
 	variablePrefix = "REWARDWATCH_"
-	// resultFile is where a container leaves its termination message by default, which Kubernetes keeps in the status.
+	// resultFile is the default path of a container's termination message, which Kubernetes keeps in the status.
 	resultFile = "/dev/termination-log"
 )
 
@@ -31,7 +31,7 @@ const (
 	kept      = 7 * 24 * time.Hour
 )
 
-// Order is what a Job must know of its request.
+// Order is the part of a request that its Job needs.
 type Order struct {
 	Request, Policy, Event string
 	Body                   string // JSON, without dollar signs, which Kubernetes would replace
@@ -89,8 +89,8 @@ func (k *checker) report(at yamlfile.Value, path, format string, args ...any) {
 	})
 }
 
-// child returns a member of a mapping, and reports one of another kind. A member that is absent or null is Absent, and
-// its place is that of the mapping.
+// child returns a member of a mapping, and reports a member of another kind. A member that is absent or null is
+// Absent, and its place is that of the mapping.
 func (k *checker) child(of yamlfile.Value, path, key string, kind yamlfile.Kind) yamlfile.Value {
 	v, there := of.Members[key]
 	if !there || v.Kind == yamlfile.Null {
@@ -179,7 +179,7 @@ func (k *checker) spec(spec yamlfile.Value) {
 	}
 }
 
-// whole checks a whole number of at least that size, unless it is not set.
+// whole checks that a number is whole and at least the given one, unless it is not set.
 func (k *checker) whole(in yamlfile.Value, path, key string, least int64) {
 	v := k.child(in, path, key, yamlfile.Number)
 	if v.Kind == yamlfile.Absent {
@@ -239,7 +239,7 @@ func (k *checker) resources(r yamlfile.Value, at string) {
 // Containers returns how many containers receive the order.
 func (m Manifest) Containers() int { return len(m.containers(m.job)) }
 
-// containers returns the containers of a Job, with those that run first.
+// containers returns the containers of a Job, init containers first.
 func (m Manifest) containers(job map[string]any) []map[string]any {
 	var out []map[string]any
 	pod := below(job, "spec", "template", "spec")
@@ -252,7 +252,7 @@ func (m Manifest) containers(job map[string]any) []map[string]any {
 	return out
 }
 
-// below returns the mapping at a path of keys, which it makes where it is missing.
+// below returns the mapping at a path of keys. It creates missing mappings.
 func below(m map[string]any, keys ...string) map[string]any {
 	for _, key := range keys {
 		next, ok := m[key].(map[string]any)
@@ -289,7 +289,7 @@ func (m Manifest) Job(o Order) ([]byte, error) {
 	return json.Marshal(job)
 }
 
-// environment returns the variables of a container. They come first, so that others can refer to them.
+// environment returns the variables of a container. They come first, so that other variables can refer to them.
 func (o Order) environment(container map[string]any) []any {
 	result, ok := container["terminationMessagePath"].(string)
 	if !ok {
@@ -304,8 +304,8 @@ func (o Order) environment(container map[string]any) []any {
 	return out
 }
 
-// literal escapes a text from telemetry, in which Kubernetes would replace $(NAME) by another variable, which may be
-// secret.
+// literal escapes a text from telemetry. Otherwise Kubernetes would replace $(NAME) in it by another variable,
+// which may be secret.
 func literal(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD"), "$", "$$")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
-// job is the part of a Job that says how far it has got.
+// job is the part of a Job that shows how far it has got.
 type job struct {
 	Metadata struct {
 		UID         string            `json:"uid"`
@@ -36,7 +36,7 @@ type condition struct {
 	Message string `json:"message"`
 }
 
-// pod is the part of a pod that says how its containers ended.
+// pod is the part of a pod that shows how its containers ended.
 type pod struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -129,12 +129,13 @@ func (c containerStatus) end() *terminated {
 	return c.LastState.Terminated
 }
 
-// isSidecar reports whether Kubernetes kills a container after the others have ended, so its exit code says nothing.
+// isSidecar reports whether Kubernetes kills a container after the others have ended, so that its exit code means
+// nothing.
 func (p pod) isSidecar(name string) bool {
 	return slices.Contains(p.Spec.Init, container{name, "Always"})
 }
 
-// failed returns the container of a pod that failed, the main one if possible, false without one.
+// failed returns the container of a pod that failed, the main one if possible, or false if there is none.
 func (p pod) failed() (containerStatus, bool) {
 	if p.Status.Phase == "Succeeded" {
 		return containerStatus{}, false
@@ -183,8 +184,9 @@ func (p pod) finished() (at time.Time) {
 	return at
 }
 
-// chosen returns the pod whose log and exit code tell how a Job ended: the last one that agrees with its condition, or
-// else the last one. Of several that succeeded, one wrote the version. It is nil without pods.
+// chosen returns the pod whose log and exit code show how a Job ended: the last pod that agrees with its condition,
+// or otherwise the last one. Of several pods that succeeded, it prefers those that wrote the version. It returns
+// nil without pods.
 func chosen(c condition, pods []pod) *pod {
 	phase := "Failed"
 	if c.Type == "Complete" {
@@ -195,7 +197,7 @@ func chosen(c condition, pods []pod) *pod {
 	return cmp.Or(newest(wrote), newest(agree), newest(pods))
 }
 
-// logOf returns the container of a pod whose log tells how it ended, or how far the training is.
+// logOf returns the name of the container whose log shows how a pod ended, or how far the training has got.
 func (p pod) logOf() string {
 	all, main := p.containers(), p.main()
 	runs := slices.ContainsFunc(all, func(c containerStatus) bool { return c.Name == main && c.State.Running != nil })
@@ -238,7 +240,7 @@ const longestMessage = 300
 // because returns the reason and the message of a container that failed, in the form " (OOMKilled)".
 func (t terminated) because() string {
 	reason := t.Reason
-	if reason == "Error" { // which says nothing more
+	if reason == "Error" { // it adds nothing
 		reason = ""
 	}
 	message := strings.TrimSpace(t.Message)

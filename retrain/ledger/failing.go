@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Failing returns, by policy, when the last retraining ended, for policies whose last times retrainings all missed or
-// failed. A policy that is not "" restricts it to that one. Retrainings of which nothing was seen, or which were never
-// delivered, are ignored.
+// Failing returns, for each policy whose last times retrainings all missed or failed, when the last of them ended.
+// If policy is not "", it considers only that one. It ignores retrainings without a result and those never
+// delivered.
 func (tx *Tx) Failing(ctx context.Context, times int, policy string) (map[string]time.Time, error) {
 	return failing(ctx, tx, times, policy)
 }

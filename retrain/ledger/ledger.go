@@ -13,8 +13,8 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 )
 
-// How a transaction is repeated while the ledger is unavailable: for how long, at the start and later, after which
-// waits, each twice the previous one, and how long one try may take.
+// How a transaction is repeated while the ledger is unavailable: for how long, at the start and later; after which
+// waits, each twice the previous one; and how long one try may take.
 const (
 	startPatience = 5 * time.Minute
 	patience      = 10 * time.Second
@@ -34,7 +34,7 @@ const idleConnections = 2
 
 // Ledger keeps requests, their history, the attempts to deliver them, and decisions. What a method has written is
 // durable when it returns. Transactions that write are serialized, even across instances, so that what one has read
-// holds until it commits.
+// remains true until it commits.
 //
 // It is large because each transaction is a method: nothing outside may touch two tables at once.
 type Ledger struct {
@@ -68,7 +68,7 @@ type dialect struct {
 	why    func(err error) string                      // such an error in words that may be public
 	Check  func(ctx context.Context, db *sql.DB) error // checks that its content is intact; nil if the server ensures that
 
-	prepare func() error // before it is tried again; nil for nothing to do
+	prepare func() error // called before it is tried again; nil for nothing to do
 
 	jobs func(*sql.DB) riverdriver.Driver[*sql.Tx] // of the queue
 }
@@ -100,7 +100,7 @@ func Open(ctx context.Context, cfg Config, tell Listener) (*Ledger, error) {
 	return l, nil
 }
 
-// Close closes the writer last, which cleans up a file.
+// Close closes the writer last, because that cleans up a file.
 func (l *Ledger) Close() error {
 	err := errors.Join(l.scrapes.Close(), l.reads.Close(), l.db.Close())
 	if l.held != nil {
@@ -180,7 +180,7 @@ func (l *Ledger) Patiently(ctx context.Context, attempt func() error) error {
 		l.tell.Waits(err, wait)
 		select {
 		case <-time.After(wait):
-		case <-suspended: // another operation has waited longer
+		case <-suspended: // another operation has suspended the ledger
 		case <-ctx.Done():
 			return err
 		case <-l.stopping:

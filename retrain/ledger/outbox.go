@@ -13,16 +13,16 @@ import (
 
 // The ledger's part of delivery: which attempts to make, and their outcomes.
 
-// When this many attempts at a target have failed in a row, of any requests, its circuit opens: one request at a time
-// tries the target, at this distance, until one succeeds.
+// When this many attempts at a target have failed in a row, for any requests, its circuit opens: one request at a
+// time tries the target, at this interval, until one succeeds.
 const (
 	CircuitFailures = 5
 	CircuitPause    = time.Minute
 )
 
-// circuit returns until when nothing may be sent to a target, the zero time if its circuit is closed. Attempts with an
-// unknown end, and those never made, do not count. But while the circuit is open, an attempt in flight is the one that
-// tries the target.
+// circuit returns until when nothing may be sent to a target, the zero time if its circuit is closed. Attempts with
+// an unknown end, and those never made, do not count. But while the circuit is open, an attempt in flight counts as
+// the one that tries the target.
 func circuit(ctx context.Context, q queryer, target string) (time.Time, error) {
 	var failures int
 	var last, trying sql.NullInt64
@@ -44,8 +44,8 @@ func circuit(ctx context.Context, q queryer, target string) (time.Time, error) {
 // ClaimMargin is how much longer than its target's timeout an attempt may take, including its ledger entries.
 const ClaimMargin = 30 * time.Second
 
-// ClaimEnd returns until when an attempt that begins now keeps its request claimed. An instance that dies loses its
-// claim then, and the request is sent again under the same id.
+// ClaimEnd returns until when an attempt that begins now keeps its request claimed. If its instance dies, the claim
+// ends then, and the request is sent again under the same id.
 func ClaimEnd(t target.Target, now time.Time) time.Time {
 	return now.Add(time.Duration(t.Timeout) + ClaimMargin)
 }
@@ -83,13 +83,13 @@ func (l *Ledger) Order(ctx context.Context, request string) (m target.Message, d
 	return m, due, found, nil
 }
 
-// Begin claims a request whose attempt is to be made, records the attempt, and returns its number, from 1. It returns 0
-// if the request is no longer open, another instance has claimed it, or the circuit of the target is open.
+// Begin claims a request for an attempt, records the attempt, and returns its number, from 1. It returns 0 if the
+// request is no longer open, another instance has claimed it, or the circuit of the target is open.
 func (l *Ledger) Begin(ctx context.Context, request string, t target.Target) (attempt int, err error) {
 	err = l.Update(ctx, func(tx *Tx) error {
 		now := time.Now()
 		attempt = 0
-		until, err := circuit(ctx, tx, t.Name) // again, as another instance may just have begun to try the target
+		until, err := circuit(ctx, tx, t.Name) // again, because another instance may just have begun to try the target
 		if err != nil || until.After(now) {
 			return err
 		}
@@ -118,7 +118,7 @@ func (l *Ledger) Begin(ctx context.Context, request string, t target.Target) (at
 }
 
 // interrupt marks the attempts in flight that the condition selects as interrupted. The condition's arguments begin
-// with $3. A result that arrives after all replaces the mark.
+// with $3. A result that arrives later replaces the mark.
 func interrupt(ctx context.Context, tx *Tx, now time.Time, condition string, args ...any) error {
 	_, err := tx.ExecContext(ctx, `UPDATE deliveries SET finished_at = $1, result = $2 WHERE finished_at IS NULL AND `+condition,
 		append([]any{now.UnixMilli(), target.ResultInterrupted}, args...)...)
@@ -164,12 +164,13 @@ func (l *Ledger) Finish(ctx context.Context, t target.Target, request string, at
 	return nil
 }
 
-// arrive records that the receiver has the order, even if it was given up meanwhile. If the policy has another
-// unfinished request by then, the old one stays closed, as does one that a person rejected after its job had reported.
+// arrive records that the receiver has the order, even if it was given up meanwhile. A request that was given up
+// stays closed if the policy has another unfinished request by then, or if a person rejected it after its job had
+// reported.
 func arrive(ctx context.Context, tx *Tx, t target.Target, request string, now time.Time) error {
 	state, untracked, err := tx.State(ctx, request)
 	if err != nil || untracked || state != StateOpen && !givenUp(state) {
-		return err // nil if the job has reported more already
+		return err // nil if the job has already reported more
 	}
 	m := Move{
 		Id: request, From: []State{state}, To: StateDelivered, By: t.Name, At: now, Due: now.Add(time.Duration(t.CompletesWithin)),
@@ -189,16 +190,16 @@ func arrive(ctx context.Context, tx *Tx, t target.Target, request string, now ti
 	return err
 }
 
-// givenUp reports whether an order in that state may nevertheless have been sent.
+// givenUp reports whether an order in that state may have been sent nevertheless.
 func givenUp(s State) bool { return s == StateDeadLetter || s == StateWithdrawn || s == StateRejected }
 
 // ceilMilli rounds up: otherwise a retry could come before the receiver's Retry-After ends.
 func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
-// ReportMargin is how long a request at its target waits for a report after a start, even if its time has passed
-// meanwhile: a training may have ended while no instance ran, and what it made is only known once its Job or command
-// was asked, or its own report has been repeated. Only the first start in a state adds time: else a service that starts
-// often, or of which instances do, would never end a request whose job is dead.
+// ReportMargin is how long a request at its target waits for a report after a start of the service, even if its
+// time has passed meanwhile. A training may have ended while no instance ran, and its result is only known once its
+// Job or command has been checked, or its own report has been repeated. Only the first start in a state adds time.
+// Otherwise a service that restarts often, or whose instances do, would never end a request whose job is dead.
 const ReportMargin = 30 * time.Minute
 
 // Resume cleans up after crashes: it marks attempts that no instance can still be making as interrupted. It gives up

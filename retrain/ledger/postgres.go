@@ -27,9 +27,9 @@ import (
 // milliseconds, and there are few. The number is arbitrary, but the same in every instance.
 const aloneOnPostgreSQL = `SELECT pg_advisory_xact_lock(7239161180124673)`
 
-// onConnect makes the server end a transaction whose instance has vanished silently, as its lock would stay otherwise.
-// It also syncs every commit, even if the server is configured otherwise. Limits of the role on statements and locks
-// are for its other users: a writer waits for the writers before it.
+// onConnect makes the server end a transaction whose instance has vanished silently, because its lock would stay
+// otherwise. It also syncs every commit, even if the server is configured otherwise. Limits of the role on
+// statements and locks are for its other users: a writer waits for the writers before it.
 const onConnect = `
 	SELECT set_config('idle_in_transaction_session_timeout', '30s', false);
 	SELECT set_config('statement_timeout', '0', false);
@@ -117,7 +117,7 @@ func (c *boundedConn) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// parsePostgresURL hides the errors of the parsers, which may contain a password.
+// parsePostgresURL parses the URL. It hides the errors of the parsers, which may contain a password.
 func parsePostgresURL(text string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {

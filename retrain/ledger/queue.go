@@ -25,7 +25,7 @@ const (
 	fetchPause   = time.Millisecond // minimum between two polls while there are jobs
 	KeptJobs     = time.Minute      // how long a finished job is kept: the ledger has its outcome
 	mostAttempts = 1 << 14          // of a job whose process dies each time: its request expires before
-	lastPriority = 4                // of a wake, so that it does not stand before what it wakes the queue for
+	lastPriority = 4                // of a wake, the lowest, so that it does not precede the jobs that it wakes the queue for
 )
 
 // delivery is the job of an open request. All other state of the request is in the ledger.
@@ -42,7 +42,7 @@ type wake struct{}
 // Kind implements river.JobArgs.
 func (wake) Kind() string { return "wake" }
 
-// queueOf returns the name of a target's queue, as target names may have characters that queue names may not.
+// queueOf returns the name of a target's queue. Target names may have characters that queue names may not have.
 func queueOf(target string) string {
 	sum := sha256.Sum256([]byte(target))
 	return "target-" + hex.EncodeToString(sum[:8])
@@ -166,15 +166,15 @@ func (q *Queue) wake(ctx context.Context, target string) {
 	_, _ = q.client.Insert(ctx, wake{}, &river.InsertOpts{Queue: queueOf(target), Priority: lastPriority})
 }
 
-// AddAll adds a job for each open request without a waiting one: requests of a build before the queue or from a backup,
-// and those whose jobs were in the hands of a process that has died. A request may have two jobs; the ledger lets only
-// one of them make an attempt.
+// AddAll adds a job for each open request without a waiting one: for requests from a backup or from a build without
+// the queue, and for those whose job a process was working on when it died. A request may have two jobs; the ledger
+// lets only one of them make an attempt.
 func (q *Queue) AddAll(ctx context.Context) error {
 	return q.ledger.Update(ctx, func(tx *Tx) error {
 		if err := q.addIn(ctx, tx); err != nil {
 			return err
 		}
-		if !q.ledger.shared { // else the lease of a dead process would last until it ends, by that process's clock
+		if !q.ledger.shared { // otherwise the lease of a dead process would last until it expires, by that process's clock
 			if _, err := tx.ExecContext(ctx, `DELETE FROM river_leader`); err != nil {
 				return fmt.Errorf("release the lease of the previous process: %w", err)
 			}
@@ -245,6 +245,6 @@ func (d deliverer) Work(ctx context.Context, job *river.Job[delivery]) error {
 	return nil
 }
 
-// NextRetry implements river.Worker. A job lost with its process returns soon: the ledger knows the time of its
-// request.
+// NextRetry implements river.Worker. A job whose process has died returns soon: the ledger has the time of the next
+// attempt.
 func (deliverer) NextRetry(*river.Job[delivery]) time.Time { return time.Now().UTC().Add(time.Second) }

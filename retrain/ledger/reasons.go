@@ -5,7 +5,7 @@ import "time"
 // Reason is why an incident, a slot of a schedule or a person did or did not lead to a request.
 type Reason string
 
-// The reasons. Opened is the only one that orders a retraining.
+// The reasons. Only Opened leads to a request.
 const (
 	Opened           Reason = "opened"
 	AlreadyRequested Reason = "already_requested"
@@ -14,7 +14,7 @@ const (
 	IncidentMuted    Reason = "incident_muted"     // a person has muted it
 	NoTrigger        Reason = "no_trigger"         // no trigger applies to the incident, or none to a firing alarm of its signals
 	NotLasted        Reason = "not_lasted"         // not open for as long as the trigger requires
-	Provisional      Reason = "provisional"        // the alarms are on trial
+	Provisional      Reason = "provisional"        // the alarms come from a provisional baseline
 	Improvement      Reason = "improvement"        // the signals are better than the baseline, and the trigger ignores improvements
 	CauseNeedsPerson Reason = "cause_needs_person" // such as the reward function or the telemetry: retraining would learn the fault
 	CauseUnsettled   Reason = "cause_unsettled"    // may turn out to need a person: more evidence is expected
@@ -26,16 +26,16 @@ const (
 	InvalidOrder     Reason = "invalid_order"      // the order from the recipe violates the published schema
 )
 
-// Decision is the decision on an incident, a slot of a schedule, or a person's ask.
+// Decision is the decision on an incident, a slot of a schedule, or a person's request.
 type Decision struct {
 	Reason  Reason
-	Request string    // id of its request, "" without one
+	Request string    // id of its request, "" if there is none
 	Detail  string    // details in words, may be ""
 	Again   time.Time // of NotLasted: when to decide again, by the telemetry's clock, or real time without one
 }
 
-// Held reports whether only the ledger speaks against the retraining. That may end without any change of the incident,
-// so the caller has to decide again later.
+// Held reports whether only the ledger forbids the retraining. That may end without any change of the incident, so
+// the caller has to decide again later.
 func (d Decision) Held() bool {
 	return d.Reason == OpenRequest || d.Reason == Cooldown || d.Reason == BreakerOpen || d.Reason == TargetDisabled
 }

@@ -10,7 +10,7 @@ type Record struct {
 	Request    Request       `json:"request"`
 	History    []StateChange `json:"history"`    // the first state first
 	Deliveries []Delivery    `json:"deliveries"` // the newest first
-	Decisions  []Recorded    `json:"decisions"`  // on what asked for the request, the newest first
+	Decisions  []Recorded    `json:"decisions"`  // on the origin of the request, the newest first
 }
 
 // recordPage is how many requests are in memory at once while records are read.

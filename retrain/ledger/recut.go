@@ -12,8 +12,8 @@ import (
 // bodyNow is the webhook body of a request, with its drifted data as last cut.
 const bodyNow = `coalesce((SELECT cuts.body FROM cuts WHERE cuts.request = requests.id), requests.body)`
 
-// Recut extends the drifted data of an order that waits for a person up to now. It may wait for a day, and at its
-// opening the drifted data were a handful of episodes.
+// Recut extends the drifted data of an order that waits for a person up to now. An order may wait for a day, and
+// when it was opened, the drifted data may have been only a handful of episodes.
 func (tx *Tx) Recut(ctx context.Context, id string, inc alerts.Incident, now time.Time) error {
 	var body []byte
 	if err := tx.QueryRowContext(ctx, `SELECT `+bodyNow+` FROM requests WHERE id = $1`, id).Scan(&body); err != nil {

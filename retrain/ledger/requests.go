@@ -21,7 +21,7 @@ const (
 	KindRollback = Kind(recipe.RollBack) // to the version before a retraining, or as a recipe orders
 )
 
-// OriginKind is what asked for a request.
+// OriginKind is the kind of a request's origin.
 type OriginKind string
 
 // The kinds of origins.
@@ -41,7 +41,7 @@ type Request struct {
 	Parent      string          `json:"parent,omitempty"` // the policy's previous request
 	Policy      string          `json:"policy"`
 	Trigger     string          `json:"trigger"`
-	Recipe      string          `json:"recipe"` // "" if a build before recipes opened it
+	Recipe      string          `json:"recipe"` // "" if a build without recipes opened it
 	Target      string          `json:"target"`
 	State       State           `json:"state"`
 	Untracked   bool            `json:"untracked,omitempty"` // rejected after its target had received it: the job may still run
@@ -182,7 +182,7 @@ func (r *Reader) History(ctx context.Context, request string) ([]StateChange, er
 		SELECT at, state, by_whom, reason FROM history WHERE request = $1 ORDER BY seq`, request)
 }
 
-// ask reads the rows of a query within readTimeout.
+// ask reads the rows of a query within readTimeout, on the connections for people.
 func ask[T any](ctx context.Context, r *Reader, what string, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@ type Filter struct {
 	// about the request and their names, in any order and case.
 	Text         string
 	Policy       string
-	Cause        string // of the incident that asked for the request
+	Cause        string // of the incident that is the origin of the request
 	State        State
 	Recipe       string
 	Parent       string    // the id of a request: selects the next one of its policy
@@ -136,7 +136,7 @@ func (f Filter) query(matches, after string, limit int) (string, []any, error) {
 	return query + " ORDER BY opened_at DESC, id LIMIT $" + strconv.Itoa(len(args)), args, nil
 }
 
-// words returns the words of Text, each once: every word costs the database as much again.
+// words returns the words of Text, each once, because every word costs the database as much again.
 func (f Filter) words() ([]string, error) {
 	if len(f.Text) > maxSearchText {
 		return nil, fmt.Errorf("%w: text must have at most %d bytes, not %d", ErrBadFilter, maxSearchText, len(f.Text))

@@ -101,9 +101,9 @@ func tighten(files ...string) error {
 	return nil
 }
 
-// lockFile locks a ledger for this process until the returned file is closed or the process ends, however it ends: two
-// processes would deliver each request twice. The lock is on a separate file, as closing the ledger itself would
-// release the locks of SQLite.
+// lockFile locks a ledger for this process until the returned file is closed or the process ends, however it ends.
+// Otherwise two processes would deliver each request twice. The lock is on a separate file, because closing the
+// ledger itself would release the locks of SQLite.
 func lockFile(ledger string) (*os.File, error) {
 	f, err := os.OpenFile(ledger+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -148,7 +148,7 @@ func checkFile(ctx context.Context, db *sql.DB) error {
 // when it writes. WAL with synchronous=FULL syncs every commit. Times are in UTC, as the queue compares them as text.
 func dsn(file string) string {
 	options := url.Values{
-		"mode":      {"rw"}, // a missing file is an error, and is not replaced by an empty one
+		"mode":      {"rw"}, // a missing file is an error, and must not be replaced by an empty one
 		"_txlock":   {"immediate"},
 		"_timezone": {"UTC"},
 		"_pragma":   {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"},
@@ -173,7 +173,7 @@ func fileOutage(err error) bool {
 	if !ok {
 		return false
 	}
-	primary := said.Code() & 0xff // without what distinguishes errors of the same kind
+	primary := said.Code() & 0xff // without the bits that distinguish errors of the same kind
 	return primary == sqlite3.SQLITE_FULL || primary == sqlite3.SQLITE_IOERR || primary == sqlite3.SQLITE_BUSY
 }
 

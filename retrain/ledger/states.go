@@ -61,7 +61,7 @@ func (s State) AtTarget() bool {
 const untrackedNow = `state = 'rejected' AND EXISTS (
 	SELECT 1 FROM history h WHERE h.request = requests.id AND h.state IN ('delivered', 'running', 'verifying'))`
 
-// InWords returns the state as people read it. An untracked request goes on at its target, so it has words of its own.
+// InWords returns the state for people. An untracked request continues at its target, so its words differ.
 func (s State) InWords(untracked bool) string {
 	if untracked {
 		return "no longer tracked"
@@ -81,7 +81,7 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("request %s is %s, so it cannot %s", e.Request, e.State.InWords(e.Untracked), becoming(e.To))
 }
 
-// becoming says what a request does that comes to a state.
+// becoming returns, for StateError, what happens to a request that enters a state.
 func becoming(s State) string {
 	switch s {
 	case StateOpen:
@@ -213,8 +213,8 @@ func (l *Ledger) AnyOverdue(ctx context.Context, now time.Time) (bool, error) {
 	return anyOverdue(ctx, l.db, now)
 }
 
-// EndOverdue ends the states that are past their time. What telemetry shows of a new version can come late after a start: it is
-// read from where the last instance stopped.
+// EndOverdue ends the states that are past their time. After a start, the telemetry of a new version can arrive
+// late, because it is read from where the last instance stopped.
 func (tx *Tx) EndOverdue(ctx context.Context, now time.Time) error {
 	if found, err := anyOverdue(ctx, tx, now); err != nil || !found {
 		return err

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// How a suspended ledger is tried again: after which waits, each twice the previous one. If it fails again this soon
-// after a recovery, the waits continue from where they were.
+// How a suspended ledger is tried again: after which waits, each twice the previous one. If it fails again within
+// steadyAfter of a recovery, the waits continue from where they were.
 const (
 	firstProbe   = time.Second
 	LongestProbe = 30 * time.Second
@@ -21,8 +21,8 @@ const (
 // is unknown: repeat it once the ledger is back.
 var ErrSuspended = errors.New("the ledger is suspended")
 
-// SuspendedError says since when the ledger is out of use, and why in words that may be public: the error itself is in
-// the log.
+// SuspendedError reports since when the ledger has been out of use, and why, in words that may be public. The error
+// itself is in the log.
 type SuspendedError struct {
 	Since time.Time
 	Why   string
@@ -36,7 +36,7 @@ func (e *SuspendedError) Error() string {
 // Is makes errors.Is find ErrSuspended.
 func (e *SuspendedError) Is(target error) bool { return target == ErrSuspended }
 
-// suspension is whether a ledger is in use. It is safe for concurrent use.
+// suspension tracks whether a ledger is in use. It is safe for concurrent use.
 type suspension struct {
 	mu    sync.Mutex
 	armed bool            // after the start: until then, Open returns the errors of the ledger
@@ -105,7 +105,7 @@ func (s *suspension) begin(why string) (now *SuspendedError, first bool) {
 	} else {
 		since = s.now.Since
 	}
-	s.now = &SuspendedError{Since: since, Why: why} // callers hold the previous one
+	s.now = &SuspendedError{Since: since, Why: why} // callers keep the previous one
 	return s.now, first
 }
 
@@ -152,7 +152,7 @@ func (l *Ledger) Noticed(err error) {
 	}
 }
 
-// LetGo closes the unused connections, as they keep open a file that an operator may replace.
+// LetGo closes the unused connections, because they would keep open a file that an operator may replace.
 func (l *Ledger) LetGo() { l.keepIdle(0) }
 
 // keepIdle bounds the connections kept open for reuse.

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// Tx is a transaction that writes: what it reads holds until it commits.
+// Tx is a transaction that writes. What it reads remains true until it commits.
 type Tx struct {
 	*sql.Tx
 	started   time.Time               // of the instance
@@ -57,7 +57,7 @@ func (tx *Tx) Insert(ctx context.Context, e Entry) error {
 	return remember(ctx, tx, e.Id, StateChange{At: e.Opened, State: e.State, By: cmp.Or(e.By, ByService), Reason: e.Why})
 }
 
-// disable records that a target wants no more deliveries, and gives up all that are open for it.
+// disable records that a target wants no more deliveries, and gives up all open requests for it.
 func disable(ctx context.Context, tx *Tx, now time.Time, t target.Target, request string) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO disabled_targets (target, url, at, request) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		t.Name, recognised(t.Address()), now.UnixMilli(), request)
@@ -131,7 +131,7 @@ func isDisabled(ctx context.Context, q queryer, t target.Target) (bool, error) {
 	return n > 0, nil
 }
 
-// OfOrigin returns the request that an incident, a slot or a person has asked for.
+// OfOrigin returns the request with an origin, which is an incident, a slot of a schedule, or a person's request.
 func (tx *Tx) OfOrigin(ctx context.Context, origin string) (id string, state State, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT id, state FROM requests WHERE origin = $1`, origin).Scan(&id, &state)
 	return id, state, found(err)
@@ -155,7 +155,7 @@ func (tx *Tx) LastOpened(ctx context.Context, policy, triggerKey string) (time.T
 	return time.UnixMilli(at.Int64), nil
 }
 
-// FirstDecided returns when that was first decided about an incident; the zero time if never.
+// FirstDecided returns when a reason was first recorded for an incident; the zero time if never.
 func (tx *Tx) FirstDecided(ctx context.Context, incident string, reason Reason) (time.Time, error) {
 	var at int64
 	err := tx.QueryRowContext(ctx, `SELECT at FROM decisions WHERE incident = $1 AND reason = $2`, incident, reason).Scan(&at)
@@ -178,7 +178,7 @@ func (tx *Tx) Record(ctx context.Context, at time.Time, incident, policy string,
 	return n > 0, err
 }
 
-// found turns the absence of a row into an empty answer.
+// found drops the error for the absence of a row, which is an empty answer.
 func found(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -204,8 +204,8 @@ func (tx *Tx) Verified(ctx context.Context, id string) (version, by string, err 
 	return version, by, nil
 }
 
-// MadeSince returns the last request of a policy that was opened after another one and has put a version in place, "" if none
-// has.
+// MadeSince returns the last request of a policy that was opened after another one and has put a version in place,
+// or "" if there is none.
 func (tx *Tx) MadeSince(ctx context.Context, policy, request string) (id, version string, err error) {
 	err = tx.QueryRowContext(ctx, `
 		SELECT id, new_version FROM requests WHERE policy = $1 AND (kind = 'retrain' OR kind = 'rollback' AND recipe <> '') AND new_version <> ''

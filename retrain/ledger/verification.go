@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// VerdictMargin is how long a request still waits for its verdict after the time of its contract: units in transit may
-// decide it.
+// VerdictMargin is how long a request still waits for its verdict after the time of its contract, because units in
+// transit may decide it.
 const VerdictMargin = time.Hour
 
 // Verification is a delivered retraining whose outcome is awaited.
@@ -21,7 +21,7 @@ type Verification struct {
 	Policy   string
 	Group    map[string]string // whose units decide; empty for the units of all groups
 	Version  string            // policy_version whose telemetry decides, "" if the job has not reported yet
-	Reported bool              // whether only its job says which version that is: it need not be a new one
+	Reported bool              // whether only its job reports the version, which need not be a new one
 	Ordered  []string          // policy_versions named in the order, the last live one last
 	Expected recipe.Expected
 	Since    time.Time // when it entered its current state
@@ -96,7 +96,7 @@ func expecting(ctx context.Context, q rowsQueryer) (map[string]Verification, err
 	}
 	all := make(map[string]Verification, len(found))
 	for _, v := range found {
-		if v.Expected.Over > 0 { // a build before contracts expected nothing
+		if v.Expected.Over > 0 { // builds without contracts expected nothing
 			all[v.Policy] = v
 		}
 	}

@@ -28,13 +28,13 @@ type Verdict struct {
 
 // Setback is a retraining that made things worse.
 type Setback struct {
-	Request  string // the missed request
+	Request  string // id of the missed request
 	To       string // policy_version that was live before
-	Evidence string // that it made things worse
+	Evidence string // evidence that it made things worse
 }
 
-// Audience tells a follower whose outcome is awaited, and receives outcomes. After a crash, the same calls may repeat.
-// Calls that fail with ledger.ErrSuspended are repeated later.
+// Audience provides the retraining whose outcome is awaited, and receives outcomes. After a crash, the same calls
+// may repeat. Calls that fail with ledger.ErrSuspended are repeated later.
 type Audience interface {
 	// Awaited returns the retraining of a policy whose outcome is awaited; false if there is none.
 	Awaited(ctx context.Context, policy string) (ledger.Verification, bool)
@@ -66,7 +66,7 @@ type Bank interface {
 // Follower follows the retrainings of one policy. It is part of its worker's checkpoint, so that it has seen exactly
 // the units that the bank has applied.
 type Follower struct {
-	Seen   []seenVersion // the newest keptVersions of them, by their first unit
+	Seen   []seenVersion // the newest keptVersions versions, by their first unit
 	Open   *Retraining
 	Missed *Retraining // a missed retraining that may still turn out to be worse than Previous; the next one may have begun
 
@@ -95,9 +95,9 @@ type Retraining struct {
 	Before   *expectation.Check // of the same units against the level of the earlier ones; nil if those were too few
 	Previous string             // policy_version of the unit before, "" if unknown
 
-	News bool // that Version was seen has yet to be reported
+	News bool // whether the appearance of Version has yet to be reported
 
-	kept bool          // a save contains Check: after a crash, its verdict is found again and acted upon
+	kept bool          // whether a save contains Check: after a crash, its verdict is then found again and acted upon
 	last *ingest.Group // the last group looked up, and whether its units count
 	mine bool
 }
@@ -117,7 +117,7 @@ func (f *Follower) At(now time.Time) { f.now = now }
 // Now returns the time last set by At.
 func (f *Follower) Now() time.Time { return f.now }
 
-// judges starts the check of another version's units against the expectation.
+// judges starts the check of the units of a version against the expectation.
 func (a *Retraining) judges(version string, due time.Time) {
 	e := a.Expected
 	a.Version, a.Due = version, due
@@ -125,7 +125,7 @@ func (a *Retraining) judges(version string, due time.Time) {
 	a.Check = expectation.New(expectation.Condition{Statistic: e.Statistic, Comparison: e.Comparison, Value: e.Value, Over: e.Over})
 }
 
-// Counts reports whether the units of a group decide.
+// Counts reports whether the units of a group decide the outcome.
 func (a *Retraining) Counts(g ingest.Group) bool {
 	if a.last == nil || *a.last != g {
 		a.last, a.mine = &g, len(a.Group) == 0 || maps.Equal(g.Map(), a.Group)
@@ -155,7 +155,7 @@ func (f *Follower) timeOf(u *ingest.Unit) time.Time {
 	return f.now
 }
 
-// Witness compares a unit that the bank is about to apply with what the retraining expects.
+// Witness adds a unit that the bank is about to apply to the checks of the retrainings.
 func (f *Follower) Witness(u *ingest.Unit) {
 	version := u.Versions.Policy
 	if version == "" {
@@ -164,14 +164,14 @@ func (f *Follower) Witness(u *ingest.Unit) {
 	first, open := f.note(version, f.timeOf(u)), f.Open
 	if open != nil && open.Version == "" && !open.Reported && open.Counts(u.Group) && !first.Before(open.Since) && !slices.Contains(open.Ordered, version) {
 		// It was not reported, but no other version can be the new one.
-		open.judges(version, f.now.Add(time.Duration(open.Expected.Within*float64(time.Second)))) // until the ledger says when
+		open.judges(version, f.now.Add(time.Duration(open.Expected.Within*float64(time.Second)))) // until the ledger has the time
 		open.News = true
 	}
 	f.hold(open, u)
 	f.hold(f.Missed, u)
 }
 
-// hold compares a unit with what a retraining expects, if the unit is of its version.
+// hold adds a unit to the checks of a retraining, if the unit is of its version.
 func (f *Follower) hold(o *Retraining, u *ingest.Unit) {
 	if o == nil || u.Versions.Policy != o.Version || !o.Counts(u.Group) {
 		return
@@ -204,15 +204,15 @@ func (f *Follower) refer(open *Retraining) {
 			open.Previous = v
 		}
 	}
-	if n := len(open.Ordered); open.Previous == "" && n > 0 && open.Ordered[n-1] != open.Version { // its units came before its job reported it
+	if n := len(open.Ordered); open.Previous == "" && n > 0 && open.Ordered[n-1] != open.Version { // its first units came before its job reported it
 		open.Previous = open.Ordered[n-1]
 	}
 	open.Before = open.Check.Before(recent)
 }
 
-// Attend applies what the ledger says about the retraining of the policy. If the ledger no longer awaits an outcome, a
-// check in progress continues: the follower may be at a unit before the deciding one, and the consequences are still to
-// come.
+// Attend applies the ledger's state of the retraining of the policy. If the ledger no longer awaits an outcome, a
+// check in progress continues: the follower may not have reached the deciding unit yet, and the consequences are
+// still to come.
 func (f *Follower) Attend(ctx context.Context) {
 	v, found := f.audience.Awaited(ctx, f.policy)
 	switch {
@@ -226,7 +226,7 @@ func (f *Follower) Attend(ctx context.Context) {
 		f.Open.Version = ""
 	}
 	if v.Version != "" {
-		f.Open.News = false // the ledger knows more
+		f.Open.News = false // the ledger already has the version
 	}
 	switch o := f.Open; {
 	case v.Version != "" && v.Version != o.Version:
@@ -237,8 +237,8 @@ func (f *Follower) Attend(ctx context.Context) {
 	}
 }
 
-// Conclude reports what the units have shown so far. It returns the retraining whose version becomes the baseline, nil
-// if none does.
+// Conclude reports what the units have shown so far. It returns the retraining whose version becomes the baseline,
+// or nil if there is none.
 func (f *Follower) Conclude(ctx context.Context) (met *Retraining, err error) {
 	if err := f.concludeMissed(ctx); err != nil {
 		return nil, err
@@ -257,7 +257,8 @@ func (f *Follower) Conclude(ctx context.Context) (met *Retraining, err error) {
 	return nil, nil
 }
 
-// appear reports a version that was not reported otherwise. It returns whether a reported version is awaited.
+// appear reports a version that only the telemetry has shown so far. It returns whether a reported version is
+// awaited.
 func (f *Follower) appear(ctx context.Context) (bool, error) {
 	o := f.Open
 	if o == nil || o.Check == nil {
@@ -285,7 +286,8 @@ func unlessSuspended(err error) error {
 	return err
 }
 
-// concludeMissed reports once it is known whether the new version of a missed retraining is worse than the one before.
+// concludeMissed reports whether the new version of a missed retraining is worse than the one before, once that is
+// known.
 func (f *Follower) concludeMissed(ctx context.Context) error {
 	o := f.Missed
 	if o == nil || o.Before != nil && o.Before.Verdict == expectation.Open {
@@ -334,9 +336,10 @@ func (f *Follower) ConcludeOverdue(ctx context.Context, now time.Time) (met *Ret
 		o.Check.Units(), o.Expected.Over, o.Expected.Unit, o.evidence()))
 }
 
-// end closes the request, and returns the retraining if its version becomes the baseline. It waits for the first save
-// that contains the check: otherwise a crash would leave nothing to derive the consequences from, as a closed request
-// is no longer awaited. It also waits until the previous outcome was reported, as this one may replace it.
+// end closes the request, and returns the retraining if its version becomes the baseline. It waits for the first
+// save that contains the check: otherwise a crash would leave nothing to derive the consequences from, because a
+// closed request is no longer awaited. It also waits until the previous outcome was reported, because this one may
+// replace it.
 func (f *Follower) end(ctx context.Context, state ledger.State, evidence string) (met *Retraining, err error) {
 	o := f.Open
 	if !o.kept || f.Missed.worse() {
@@ -357,8 +360,8 @@ func (f *Follower) end(ctx context.Context, state ledger.State, evidence string)
 	return nil, nil
 }
 
-// HasBaseline reports whether a group's baseline, or its warm-up, is already of the new version: the group has one of
-// its own, or a person has started it since.
+// HasBaseline reports whether a group's baseline, or its warm-up, already belongs to the new version: the group has
+// one of its own, or a person has started it since.
 func (a *Retraining) HasBaseline(g *finding.GroupSummary) bool {
 	l := &g.Lineage
 	if a.Version == l.Version || a.Version == l.NextVersion {
@@ -389,8 +392,8 @@ func (f *Follower) Saved() {
 // Lost makes Changes return everything.
 func (f *Follower) Lost() { f.changed = true }
 
-// Resume reads its part of a checkpoint. A checkpoint of an earlier build lacks it: the versions of its groups then
-// count as seen before, as they would pass for new otherwise.
+// Resume reads its part of a checkpoint. A checkpoint of an earlier build lacks it. The versions of its groups then
+// count as seen before, because otherwise they would count as new.
 func (f *Follower) Resume(parts ingest.Parts, groups []finding.GroupSummary) error {
 	if part, has := parts[Part]; has {
 		wire, err := format.Decode(part)

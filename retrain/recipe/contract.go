@@ -28,9 +28,9 @@ type Contract struct {
 
 func contractKeys() []string { return []string{"objective", "hypothesis", "expected", "owner"} }
 
-// Expected is a condition on a signal of the new version, such as "mean return > 480 over 200 episodes within 24h". It
-// holds if the statistic of that many units of the new version, which must arrive within the time, compares to the
-// value as stated.
+// Expected is a condition on a signal of the new version, such as "mean return > 480 over 200 episodes within 24h".
+// It is true if the statistic of that many units of the new version, which must arrive within the time, compares to
+// the value as stated.
 type Expected struct {
 	Text       string  `json:"text"`       // as written in the recipe
 	Statistic  string  `json:"statistic"`  // mean, median, sd, q10 or q90

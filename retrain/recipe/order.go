@@ -28,7 +28,7 @@ type envelope struct {
 }
 
 // order is the content for the receiver: what drifted, from what to what, why, and on which offsets. If no incident
-// asks for the retraining, what only an incident knows is null, or an empty list or object.
+// is the reason for the retraining, the fields about the incident are null, or an empty list or object.
 //
 // It is large because it has a field for each key that a template may use.
 type order struct {
@@ -109,7 +109,7 @@ func newOrder(id string, inc alerts.Incident, matched []alerts.Alarm) order {
 	return o
 }
 
-// instruct adds how to retrain, and how that is judged.
+// instruct adds how to retrain, and how the retraining is judged.
 func (o *order) instruct(r *Recipe, onset moment) error {
 	contract, config, err := r.fill(filler{references: r.references, order: *o, onset: onset})
 	if err != nil {
@@ -137,13 +137,13 @@ func origins(v yamlfile.Value) map[string]string {
 // Occasion is the input of an order besides its recipe.
 type Occasion struct {
 	ID, Policy string
-	Incident   *alerts.Incident                                  // that asks for it, nil without one
-	Alarms     []alerts.Alarm                                    // of the incident, those that a trigger matched, at least one
-	Level      func(signal string) (finding.Distribution, error) // of the baseline, to resolve relative values
+	Incident   *alerts.Incident                                  // incident that is the reason for the order, nil for none
+	Alarms     []alerts.Alarm                                    // alarms of the incident that a trigger matched, at least one
+	Level      func(signal string) (finding.Distribution, error) // of a signal in the baseline, to resolve relative values
 	At         time.Time
 }
 
-// Order returns the body of the webhook that orders what the recipe says.
+// Order returns the body of the webhook with the order of the recipe.
 func (r *Recipe) Order(of Occasion) ([]byte, error) {
 	o, onset := bareOrder(of.ID, of.Policy), moment{}
 	if of.Incident != nil {
@@ -181,7 +181,7 @@ func EventOf(body []byte) string {
 	return e.Type
 }
 
-// requestPrefix begins the id of every request.
+// requestPrefix is the prefix of the id of every request.
 const requestPrefix = "rr_"
 
 // IsRequestID distinguishes the id of a request from the name of a recipe.

@@ -106,7 +106,7 @@ func (l *recipeLoader) report(at yamlfile.Place, path, format string, args ...an
 	l.problems = append(l.problems, yamlfile.Problem{Place: at, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// recipeName matches valid recipe names: a request's id begins with rr_.
+// recipeName matches valid recipe names. IsRequestID excludes those that could be the id of a request.
 var recipeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func (l *recipeLoader) read(file string) {
@@ -118,7 +118,7 @@ func (l *recipeLoader) read(file string) {
 	l.take(file, text)
 }
 
-// take parses a recipe and checks what can be checked on its own.
+// take parses a recipe and checks everything that does not depend on other recipes.
 func (l *recipeLoader) take(file string, text []byte) {
 	f := &recipeFile{}
 	f.reader = yamlfile.Read(file, text, f)
@@ -185,7 +185,7 @@ func (l *recipeLoader) checkTemplates(path string, v yamlfile.Value) {
 	})
 }
 
-// textError is a mistake in a text, from byte at on.
+// textError is a mistake in a text, which begins at byte at.
 type textError struct {
 	at      int
 	message string

@@ -38,7 +38,7 @@ func (m moment) time() any {
 }
 
 // referencesFor returns all names that templates may use, given the labels that group policies. If a group lacks a
-// label, its value is "". If no incident asks for the retraining, what only an incident knows is nil.
+// label, its value is "". If no incident is the reason for the retraining, the values about the incident are nil.
 func referencesFor(labels []string) map[string]reference {
 	drift := func(kind yamlfile.Kind, of func(o order, onset moment) any) reference {
 		return reference{kind, func(o order, onset moment) any {

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Terms are the parts of an order that judging the retraining needs.
+// Terms are the parts of an order that are needed to judge the retraining.
 type Terms struct {
 	Group    map[string]string `json:"group"`
 	Versions *versionPair      `json:"versions"`
 	Contract Contract          `json:"contract"`
 }
 
-// ReadTerms reads the terms from the data of a webhook. An order of a build before contracts has none.
+// ReadTerms reads the terms from the data of a webhook. An order of a build without contracts has none.
 func ReadTerms(order json.RawMessage) (Terms, error) {
 	var out Terms
 	if err := json.Unmarshal(order, &out); err != nil {

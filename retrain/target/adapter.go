@@ -11,14 +11,14 @@ import (
 
 // Message is an open request for delivery to its target.
 type Message struct {
-	ID      string // the same in all attempts: receivers detect repetitions by it
+	ID      string // the same in all attempts: receivers recognize repetitions by it
 	Policy  string
 	Target  string // its name
 	Event   string // type of the body, such as EventRequested
 	Body    []byte // of the webhook
 	Opened  time.Time
 	Expires time.Time
-	Token   string // with which the job reports the status of this request only; no part of the body, which others may read
+	Token   string // with which the job reports the status of this request only; not part of the body, which others may read
 }
 
 // Adapter delivers requests to one target, in the protocol of its service. It is safe for concurrent use.

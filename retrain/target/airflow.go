@@ -99,8 +99,8 @@ func (a airflow) Send(ctx context.Context, m Message) Attempt {
 	return o
 }
 
-// authorize returns the value of the Authorization header, or an attempt with a result if that failed. Airflow 3 does
-// not accept passwords: it issues a token for one.
+// authorize returns the value of the Authorization header, or an attempt with a result if that failed. Airflow 3
+// does not accept passwords, but issues a token for one.
 func (a airflow) authorize(ctx context.Context, secret string) (string, Attempt) {
 	switch {
 	case a.TokenFile != "":
@@ -111,8 +111,8 @@ func (a airflow) authorize(ctx context.Context, secret string) (string, Attempt)
 	return a.login(ctx, secret)
 }
 
-// login keeps only the status of the answer. The body holds the token, or may repeat the password if Airflow rejected
-// the request.
+// login requests a token. It keeps only the status of the answer, whose body contains the token, or may repeat the
+// password if Airflow rejected the request.
 func (a airflow) login(ctx context.Context, password string) (string, Attempt) {
 	body, err := json.Marshal(map[string]string{"username": a.User, "password": password})
 	if err != nil {

@@ -27,8 +27,8 @@ func (k Kubernetes) check(report func(key, msg string)) {
 	checkBase(k.URL, true, func(string) string { return "" }, report)
 }
 
-// inCluster returns a target whose Jobs run in the cluster of the service with the address and the certificate authority
-// of its API server, which is never public.
+// inCluster returns the target or, if its Jobs run in the cluster of the service, a copy that permits the address
+// of that cluster's API server, which is never public, and trusts its certificate authority.
 func (t Target) inCluster() Target {
 	if t.Kubernetes.Given() && t.Kubernetes.InCluster() {
 		t.AllowPrivate = true
@@ -68,8 +68,8 @@ func Clusters(targets []Target, with Means) (map[string]*kubejob.Client, error) 
 	return out, nil
 }
 
-// kubernetesVariable bounds the order in a Job, in bytes: that of a variable as for GitLab, and that of all containers
-// together, as Kubernetes stores objects of at most 1.5 MiB.
+// The order in a Job is bounded, in bytes: in one variable as for GitLab, and in all containers together, because
+// Kubernetes stores objects of at most 1.5 MiB.
 const (
 	kubernetesVariable = gitlabVariable
 	kubernetesOrders   = 1 << 20
@@ -154,7 +154,7 @@ func (k Kubernetes) Printable(known Secrets) Secrets {
 	}
 	token, err := kubejob.NewClient(k.Config, nil).Token()
 	if err != nil {
-		return known // it is not used either
+		return known // then it is not used either
 	}
 	return known.with(token)
 }

@@ -57,7 +57,7 @@ func parseKeys(text string) ([][]byte, error) {
 	return keys, nil
 }
 
-// NewSecret returns a random secret as its file holds it.
+// NewSecret returns a random secret in the form that a secret file has.
 func NewSecret() string {
 	key := make([]byte, newKeySize)
 	_, _ = rand.Read(key) // never fails

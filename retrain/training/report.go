@@ -24,6 +24,6 @@ type Report struct {
 // ErrSettled means that a request accepts no more reports.
 var ErrSettled = errors.New("the request no longer accepts reports")
 
-// Reporter receives how far the training of a request has got, and the same report again after a crash. An ErrSettled
-// says that the request needs no further reports; any other error ends the Run that called it.
+// Reporter receives how far the training of a request has got. It may receive the same report again after a crash.
+// If it returns ErrSettled, the request needs no further reports; any other error ends the Run that called it.
 type Reporter func(ctx context.Context, request string, r Report) error

@@ -6,8 +6,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The limits of a text, checked before it is parsed. The parser recurses for each level, and its time grows with the
-// square of the levels and of the keys of one mapping. 200 kB of [ take it minutes.
+// The limits of a text, checked before it is parsed. The parser recurses for each level, and its time grows with
+// the square of the levels and of the keys of one mapping. It takes minutes for 200 kB of [.
 const (
 	maxNesting = 100
 	maxTokens  = 100_000

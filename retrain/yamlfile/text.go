@@ -8,10 +8,11 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// byteOrderMark may begin a text. It says nothing of it.
+// byteOrderMark may be the first character of a text. It has no meaning.
 const byteOrderMark = "\ufeff"
 
-// notText returns the place of the first byte that is no UTF-8, which the parser would replace silently, false without one.
+// notText returns the place of the first byte that is not UTF-8, which the parser would replace silently, or false
+// if there is none.
 func notText(file, text string) (Place, bool) {
 	if utf8.ValidString(text) {
 		return Place{}, false
@@ -28,8 +29,8 @@ func notText(file, text string) (Place, bool) {
 	return Place{file, 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])}, true
 }
 
-// word returns an item of a list as one word if the parser took it for a key and its value although no space follows the
-// colon, as it does with [host:9092] within braces. Others it returns as they are.
+// word returns an item of a list as one word if the parser took it for a key and its value although no space
+// follows the colon, as it does with [host:9092] within braces. It returns other items as they are.
 func word(item ast.Node) ast.Node {
 	e, ok := item.(*ast.MappingValueNode)
 	if m, one := item.(*ast.MappingNode); one && len(m.Values) == 1 && m.Start != nil && m.Start.Type != token.MappingStartType {

@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// unclosed returns the quote or bracket that is not closed where it should be, and what to say of it, if that is why the
+// unclosed returns the quote or bracket that is not closed where it should be, with a message, if that is why the
 // parser failed at a token of a text; nil if it is not. The parser itself fails only where something else begins.
 func unclosed(tokens token.Tokens, at *token.Token) (*token.Token, string) {
 	if i := slices.Index(tokens, at); i > 0 && isQuoted(tokens[i-1]) {

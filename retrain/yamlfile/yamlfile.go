@@ -198,8 +198,8 @@ func (r *Reader) Set(path string) bool { return r.Given(path) && !r.null[path] }
 func (r *Reader) Problems() []Problem { return r.problems }
 
 // value reads one node. An empty value leaves dst as it is: a section whose keys are all commented out is not a
-// mistake. at is the place of the node's key. What reads JSON takes a value of any type; a struct with keys that also
-// reads a text takes a string as its short form.
+// mistake. at is the place of the node's key. A json.Unmarshaler accepts a value of any type; a struct with keys
+// that is also an encoding.TextUnmarshaler accepts a string as its short form.
 func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
 	if any, ok := dst.Addr().Interface().(*Value); ok {
 		*any = r.tree(path, n, 0)
@@ -343,8 +343,8 @@ func (r *Reader) table(path string, n ast.Node, dst reflect.Value) {
 	dst.Set(out)
 }
 
-// mostTypos is how many letters a key may differ in from the one that is suggested for it. A key that differs in more
-// may be meant for something else: password is not password_env.
+// mostTypos is the number of letters in which a key may differ from the one that is suggested for it. A key that
+// differs in more may be meant for something else: password is not password_env.
 const mostTypos = 2
 
 func unknownKey(key string, fields []Field) string {
@@ -425,7 +425,7 @@ func (r *Reader) text(path string, n ast.Node, dst encoding.TextUnmarshaler) {
 	}
 }
 
-// json reads a value of any type into what reads JSON.
+// json reads a value of any type into a json.Unmarshaler.
 func (r *Reader) json(path string, n ast.Node, dst json.Unmarshaler) {
 	value := r.tree(path, n, 0)
 	if value.Kind == Absent {
@@ -477,7 +477,7 @@ func (r *Reader) scalar(path string, n ast.Node, dst reflect.Value) {
 	}
 }
 
-// maxWhole is where floats stop to tell whole numbers apart.
+// maxWhole is the limit from which floats no longer represent every whole number.
 const maxWhole = 1 << 53
 
 // likeWhole matches numbers with an exponent that the YAML parser treats as strings, because they have no point.
@@ -499,10 +499,11 @@ func whole(n ast.Node) (int64, bool) {
 	return int64(x), x == math.Trunc(x) && math.Abs(x) < maxWhole && !tiny
 }
 
-// octal matches numbers that are octal in YAML 1.1 alone.
+// octal matches numbers that are octal only in YAML 1.1.
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
-// refuseOctal reports a number that begins with 0, of which people and parsers think differently, and whether it is one.
+// refuseOctal reports a number that begins with 0, which people and parsers read differently. It returns whether
+// the number is one.
 func refuseOctal(r *Reader, path string, n ast.Node) bool {
 	_, whole := n.(*ast.IntegerNode)
 	is := whole && octal.MatchString(n.GetToken().Value)
