@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// plainADWIN is ADWIN as its description says: buckets in one list, oldest first, and every cut weighed in full.
+// plainADWIN is ADWIN as its description says: buckets in one list, oldest first, and every cut computed in full.
 type plainADWIN struct {
 	delta           float64
 	buckets         []plainBucket
@@ -21,7 +21,7 @@ type plainADWIN struct {
 
 type plainBucket struct{ n, total, variance float64 }
 
-// join is the bucket of both: the summed squares of two parts grow by those of their means.
+// join returns the bucket of both: the summed squares of two parts grow by those of their means.
 func (a plainBucket) join(b plainBucket) plainBucket {
 	d := a.total/a.n - b.total/b.n
 	return plainBucket{a.n + b.n, a.total + b.total, a.variance + b.variance + a.n*b.n*d*d/(a.n+b.n)}
@@ -103,7 +103,7 @@ func (p *plainADWIN) cuts() bool {
 	return false
 }
 
-// wandering draws a stream whose mean and spread jump now and then.
+// wandering draws a stream whose mean and spread jump occasionally.
 func wandering(rng *rand.Rand, n int, offset float64) []float64 {
 	x := make([]float64, n)
 	mean, sd := 0.0, 1.0
@@ -207,7 +207,7 @@ func TestADWINIgnoresWhatIsNoNumber(t *testing.T) {
 	}
 }
 
-// A window at its bound drops its oldest bucket for the next, and goes on.
+// A window at its limit drops its oldest bucket for the next one and continues.
 func TestADWINWindowIsBounded(t *testing.T) {
 	a := NewADWIN(ADWINDelta)
 	a.Rows = make([]ADWINRow, adwinRows)

@@ -24,7 +24,7 @@ func armedRanks(sample []float64, rate float64) *RankTest {
 	return test
 }
 
-// What the bootstrap makes of a drawn baseline without building it is what building it gives.
+// The bootstrap computes a drawn baseline without building it. The result is the same as if it was built.
 func TestDrawnBaselinesAreThoseOfTheTests(t *testing.T) {
 	rng := rand.New(rand.NewPCG(100, 0))
 	const m = 200
@@ -88,8 +88,8 @@ func TestDrawnFrequenciesAreThoseOfTheTest(t *testing.T) {
 	}
 }
 
-// The rate of one branch against a known law is what walking shows: the baseline is the whole truth, and the drawn one
-// the same.
+// The rate of one branch under a known distribution agrees with simulated walks. The baseline is the whole truth,
+// and the drawn baseline is the same.
 func TestRateOfABranchAgreesWithWalking(t *testing.T) {
 	rng := rand.New(rand.NewPCG(102, 0))
 	sample := continuous(400)
@@ -134,7 +134,7 @@ func TestBootstrapDependsOnItsSeedAlone(t *testing.T) {
 	}
 }
 
-// Eight quantities that are one and the same alarm together: their false alarms come as seldom as those of one.
+// Eight identical quantities raise alarms together, so their false alarms are as rare as those of one.
 func TestOverlapOfOneQuantityEightTimes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(104, 0))
 	sample := normal(rng, 500)
@@ -165,7 +165,7 @@ func TestOverlapOfIndependentQuantitiesIsSmall(t *testing.T) {
 	}
 }
 
-// Tests that need no allowance have no overlap either: false alarms come at their rate at least.
+// Tests that need no allowance have no overlap either: their false alarms occur at least at their rate.
 func TestExactTestsDoNotOverlap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(106, 0))
 	sample := normal(rng, 300)

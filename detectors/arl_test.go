@@ -25,7 +25,7 @@ func TestEmpiricalARL0OfAKnownRate(t *testing.T) {
 	}
 }
 
-// Alarms of a detector that never alarms: the mean is the values fed, a lower limit.
+// For a detector without alarms, the mean is the number of values, as a lower limit.
 func TestEmpiricalARL0WithoutAlarms(t *testing.T) {
 	fed, resets := 0, 0
 	got := EmpiricalARL0([]float64{1}, 1, 500, func(float64) bool { fed++; return false }, func() { resets++ })
@@ -43,7 +43,7 @@ func TestEmpiricalARL0ResetsAfterEachAlarm(t *testing.T) {
 	}
 }
 
-// The standard error holds for the gauges that it is made for: over seeds, their measured means scatter by about as much.
+// The standard error is right for the gauges: over seeds, their measured means vary by about as much.
 func TestEmpiricalARL0StandardErrorHoldsForGauges(t *testing.T) {
 	sample := normal(rand.New(rand.NewPCG(1, 44)), 500)
 	adwin, pageHinkley := NewADWIN(.9), NewPageHinkley()
@@ -79,7 +79,7 @@ func meanAndDeviation(x []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// TestGaugeARL0IsThatOfTheGauges holds both gauges, measured together, against each by itself.
+// TestGaugeARL0IsThatOfTheGauges compares both gauges, measured together, with each measured separately.
 func TestGaugeARL0IsThatOfTheGauges(t *testing.T) {
 	cuts, alarms := 0, 0
 	for name, draw := range map[string]func(*rand.Rand) float64{
@@ -109,7 +109,7 @@ func TestGaugeARL0IsThatOfTheGauges(t *testing.T) {
 	}
 }
 
-// BenchmarkGaugeARL0 measures the gauges of one baseline, together and one after the other.
+// BenchmarkGaugeARL0 measures the gauges of one baseline, together and separately.
 func BenchmarkGaugeARL0(b *testing.B) {
 	rng, sample := rand.New(rand.NewPCG(9, 9)), make([]float64, 500)
 	for i := range sample {

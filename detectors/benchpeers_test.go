@@ -22,11 +22,11 @@ import (
 var runsFlag = flag.Int("runs", 2000, "runs of each cell of the tables of peers")
 
 const (
-	benchCut      = 20_000 // observations after the change at which a run is cut
-	benchBaseline = 200    // observations, of the peers that take one
+	benchCut      = 20_000 // observations after the change at which a run is cut off
+	benchBaseline = 200    // observations, for peers with a baseline
 )
 
-// column is a peer with its threshold and its false alarms as measured.
+// column is a peer with its threshold and its measured false alarms.
 type column struct {
 	peer
 	threshold float64
@@ -44,7 +44,8 @@ func calibrated(p peer, arl0 float64, runs int) column {
 	}
 }
 
-// having is a peer with a given threshold, whose ARL0 is measured as observations over alarms in runs cut at most.
+// having is a peer with a given threshold. Its ARL0 is measured as observations per alarm in runs of at most most
+// observations.
 func having(p peer, name string, threshold float64, runs, most int) column {
 	p.name = name
 	lengths := make([]float64, runs)
@@ -66,8 +67,8 @@ func having(p peer, name string, threshold float64, runs, most int) column {
 	return c
 }
 
-// ratioOf is observations over alarms with its standard error, were they a Poisson process; where there are none, the
-// lower 95 % limit.
+// ratioOf returns observations per alarm with the standard error of a Poisson process, or without alarms the lower
+// 95 % limit.
 func ratioOf(observations, alarms float64) string {
 	if alarms == 0 {
 		return fmt.Sprintf("> %.0f", observations/3)
@@ -75,7 +76,7 @@ func ratioOf(observations, alarms float64) string {
 	return fmt.Sprintf("%.0f ± %.0f", observations/alarms, observations/alarms/math.Sqrt(alarms))
 }
 
-// String returns a delay with its standard error, or, where runs were cut, a lower bound and how many were.
+// String returns a delay with its standard error. If runs were cut off, it returns a lower bound and their number.
 func (t times) String() string {
 	if t.cut == 0 {
 		return fmt.Sprintf("%.1f ± %.1f", t.mean, t.se)
@@ -91,8 +92,8 @@ func head(title string, cells ...string) {
 	row(slices.Repeat([]string{"---"}, len(cells))...)
 }
 
-// withUnchanged puts a row without a change before the others: how soon false alarms come at the place of the change,
-// which for detectors whose false alarms are not evenly spread is sooner, or later, than on average.
+// withUnchanged puts a row without a change before the others. It shows how soon false alarms occur at the place of
+// the change; for detectors whose false alarms are not evenly spread, this is sooner or later than on average.
 func withUnchanged(rows []change) []change {
 	c := unchanged()
 	c.name = "*none: ARL0 from the change on*"
@@ -106,7 +107,7 @@ func named(columns []column) (names, arl0, medians []string) {
 	return names, arl0, medians
 }
 
-// delayTable prints the delays of all columns and, where ratio is set, how the first compares with the best of the other
+// delayTable prints the delays of all columns and, if ratio is set, compares the first with the best of the other
 // detectors.
 func delayTable(title string, columns []column, rows []change, ratio bool) {
 	names, arl0, medians := named(columns)
@@ -141,8 +142,8 @@ func delayTable(title string, columns []column, rows []change, ratio bool) {
 	}
 }
 
-// allRanks are the rank branches with thresholds for an average promise: no allowance for the error of the benchBaseline, and
-// every branch armed.
+// allRanks are the rank branches with thresholds for an average promise: no allowance for the error of the baseline
+// of benchBaseline values, and every branch armed.
 func allRanks(name string, m int) peer { return rankPeer(name, m, 0, true) }
 
 func TestBenchPeers(*testing.T) {
@@ -178,9 +179,10 @@ func TestBenchPeersUsual(*testing.T) {
 	delayTable("Peers at their usual settings", columns, withUnchanged(streamChanges()), false)
 }
 
-// promisingRanks is the rank branches as a baseline is frozen: those that it says enough for, with the bootstrapped
-// allowance for its error, and thresholds for one false alarm in so many observations, of which the overlap of the
-// branches is spent. Distinct values have one allowance, but for the luck of the bootstrap's draws.
+// promisingRanks are the rank branches as a frozen baseline has them: those for which it has enough information,
+// with the bootstrapped allowance for its error and thresholds for one false alarm in the given number of
+// observations, which include the overlap of the branches. Distinct values have the same allowance, except for the
+// randomness of the bootstrap.
 func promisingRanks(name string, m int, budget float64) (p peer, threshold float64) {
 	sample := continuous(m)
 	t := NewRankTest(sample, NewRanks(sample), 1)
@@ -207,7 +209,7 @@ func TestBenchPeersSeldom(*testing.T) {
 	delayTable("Peers, every one with a mean of 10,000 observations between false alarms", columns, rows, true)
 }
 
-// What the mean over baselines hides: each baseline has an ARL0 of its own.
+// The mean over baselines hides that each baseline has a different ARL0.
 func TestBenchPeersOverBaselines(*testing.T) {
 	const baselines, runs = 300, 40
 	head("ARL0 of one baseline after the other",
@@ -232,7 +234,7 @@ func TestBenchPeersOverBaselines(*testing.T) {
 	}
 }
 
-// overBaselines is the mean run length of each of several baselines.
+// overBaselines returns the mean run length for each of several baselines.
 func (p *peer) overBaselines(threshold float64, most, baselines, runs int) []float64 {
 	out := make([]float64, baselines)
 	parallel(baselines, func(i int) {
@@ -250,19 +252,19 @@ func (p *peer) overBaselines(threshold float64, most, baselines, runs int) []flo
 	return out
 }
 
-// The packages themselves run in Python on files of the same streams, see peers/peers.py.
+// The original packages run in Python on files of the same streams, see peers/peers.py.
 const (
 	packagesPython  = "../.cache/venv-peers/bin/python"
 	packagesStreams = "../.cache/peers"
 
-	packageStreams     = 400     // of each row; few, since the packages are slow
-	packageSlowStreams = 60      // for those that are slowest
+	packageStreams     = 400     // per row; few, because the packages are slow
+	packageSlowStreams = 60      // for the slowest packages
 	packageCut         = 2000    // observations after the change
-	packageHealthy     = 300_000 // observations of the stream in which nothing changes
+	packageHealthy     = 300_000 // observations of the stream without a change
 	packageSlowHealthy = 30_000
 )
 
-// packagePlan is what peers.py is told.
+// packagePlan is the input of peers.py.
 type packagePlan struct {
 	Rows             []packageRow `json:"rows"`
 	Healthy          string       `json:"healthy"`
@@ -327,7 +329,7 @@ func TestBenchPeersPackages(t *testing.T) {
 	}
 }
 
-// stream is one row of a file, as the package's detectors see it.
+// stream returns one row of a file, as the package's detectors receive it.
 func stream(c *change, index uint64) []float64 {
 	rng := rand.New(rand.NewPCG(c.seed, index))
 	x := make([]float64, history+packageCut)
@@ -341,7 +343,7 @@ func stream(c *change, index uint64) []float64 {
 	return x
 }
 
-// writeStreams writes the streams of all rows and the plan, and gives the streams by row.
+// writeStreams writes the streams of all rows and the plan, and returns the streams by row.
 func writeStreams(t *testing.T, plan *packagePlan) map[string][][]float64 {
 	t.Helper()
 	must(t, os.MkdirAll(packagesStreams, 0o755))
@@ -363,7 +365,8 @@ func writeStreams(t *testing.T, plan *packagePlan) map[string][][]float64 {
 	return streams
 }
 
-// writeArray writes rows of one length as an array in NumPy's format, version 1.0; a single row has one dimension.
+// writeArray writes rows of one length as an array in NumPy's format, version 1.0; a single row becomes one
+// dimension.
 func writeArray(t *testing.T, name string, rows [][]float64) {
 	t.Helper()
 	shape := fmt.Sprintf("(%d, %d)", len(rows), len(rows[0]))
@@ -407,7 +410,7 @@ func runPackages(t *testing.T) []packageResult {
 	return results
 }
 
-// ofFirst summarizes first alarms, counted from 1 and 0 where there is none, as delays.
+// ofFirst summarizes first alarms, counted from 1 with 0 for none, as delays.
 func ofFirst(first []int) times {
 	var kept []float64
 	discarded, cut := 0, 0
@@ -427,7 +430,7 @@ func ofFirst(first []int) times {
 	return out
 }
 
-// firstAlarm is the number of the first observation of a stream with an alarm, counted from 1, 0 where there is none.
+// firstAlarm returns the number of the first observation of a stream with an alarm, counted from 1, or 0 for none.
 func (c *column) firstAlarm(x []float64, index uint64) int {
 	observe := c.start(slices.Clone(x[:c.baseline]), rand.New(rand.NewPCG(index, 0)))
 	for i, v := range x[c.baseline:] {
@@ -444,7 +447,7 @@ func (c *column) firstAlarms(streams [][]float64) []int {
 	return first
 }
 
-// printPackages prints a row a package, since their names are long.
+// printPackages prints one row per package, because their names are long.
 func printPackages(results []packageResult, ours column, streams map[string][][]float64) {
 	var names []string
 	cells, arl0, given := map[string][]string{}, map[string]string{}, map[string]int{}
@@ -469,7 +472,7 @@ func printPackages(results []packageResult, ours column, streams map[string][][]
 	}
 }
 
-// agreement counts the streams in which a package and our own code alarm first at the same observation.
+// agreement counts the streams in which a package and our own code raise the first alarm at the same observation.
 func agreement(results []packageResult, name string, c column, streams map[string][][]float64) (same, all int) {
 	for _, r := range results {
 		if r.Column != name || r.Row == "" {

@@ -81,7 +81,7 @@ func TestBootstrapAgreesWithItsTextbookForm(t *testing.T) {
 	}
 }
 
-// The laws of counts are those of exponentials computed one by one, also where these would overflow as factors.
+// The laws of counts equal those with exponentials computed one by one, even if these would overflow as factors.
 func TestLawsOfCountsAgreeWithTheirEpisodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(142, 0))
 	few, fewSteps := counted(rng, 300, .3)

@@ -171,8 +171,8 @@ func TestNoveltyOfFewValues(t *testing.T) {
 	}
 }
 
-// A third value that one in 300 units has, and the baseline perhaps not, and values that depend on one another: false
-// alarms stay within the rate that was asked for, in all baselines together.
+// One in 300 units has a third value, which the baseline may not contain, and values depend on one another. Over
+// all baselines together, false alarms stay within the requested rate.
 func TestSimNoveltyOfFewValuesKeepsItsRate(t *testing.T) {
 	const baselines, m, units, rate = 400, 500, 20_000, 1e-4
 	rng := rand.New(rand.NewPCG(21, 21))
@@ -194,7 +194,7 @@ func TestSimNoveltyOfFewValuesKeepsItsRate(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		value func() float64
-		least int // baselines that have the test
+		least int // baselines with the test
 	}{"independent": {independent, 200}, "rounded": {follows(0), 200}, "phi .2": {follows(.2), 0}, "phi .5": {follows(.5), 0}, "phi .9": {follows(.9), 0}} {
 		alarms, armed := 0, 0
 		for range baselines {

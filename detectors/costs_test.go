@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// BenchmarkCosts is what the detectors cost a value or a unit, in nanoseconds and, since machines differ, in binary searches
-// over 1,024 floats, timed in the same run.
+// BenchmarkCosts measures what the detectors cost per value or unit, in nanoseconds and, because machines differ,
+// in binary searches over 1,024 floats, timed in the same run.
 func BenchmarkCosts(b *testing.B) {
 	values := normal(rand.New(rand.NewPCG(1, 46)), 1<<16)
 	points := sortedCopy(values[:1024])
@@ -45,8 +45,8 @@ func BenchmarkCosts(b *testing.B) {
 	}
 }
 
-// inSearches reports what a value costs in binary searches over 1,024 floats. The two are timed in turns, and the fastest
-// turn of each counts, as other work on the machine only ever adds.
+// inSearches reports the cost of a value in binary searches over 1,024 floats. The two are timed in turns, and the
+// fastest turn of each counts, because other work on the machine only adds time.
 func inSearches(b *testing.B, values []float64, add func(x float64)) {
 	points := sortedCopy(values[:1024])
 	found := 0
@@ -60,7 +60,7 @@ func inSearches(b *testing.B, values []float64, add func(x float64)) {
 	b.ReportMetric(each/search, "searches/op")
 }
 
-// timeOf is the time of one call, in nanoseconds.
+// timeOf returns the time of one call, in nanoseconds.
 func timeOf(values []float64, call func(x float64)) float64 {
 	start := time.Now()
 	for _, x := range values {
@@ -87,7 +87,8 @@ func elevenRankTests(testing.TB) func(float64) {
 	}
 }
 
-// frequencySteps are the 102 branches of 17 actions, which judge an episode of 50 steps at its end: a call is a step.
+// frequencySteps are the 102 branches for 17 actions. They judge an episode of 50 steps at its end; a call is one
+// step.
 func frequencySteps(testing.TB) func(float64) {
 	const actions, length = 17, 50
 	rng := rand.New(rand.NewPCG(3, 46))

@@ -12,7 +12,7 @@ type process struct {
 	a1, a2, b float64
 }
 
-// values returns n values of the stationary law.
+// values returns n values of the stationary distribution.
 func (p process) values(rng *rand.Rand, n int) []float64 {
 	const settle = 200
 	x := make([]float64, n+settle)
@@ -44,7 +44,7 @@ func (p process) correlations(n int) []float64 {
 	return rho
 }
 
-// truth returns the spectral density at 0 by the variance.
+// truth returns the spectral density at 0, divided by the variance.
 func (p process) truth() float64 {
 	sum := 1.0
 	for _, rho := range p.correlations(500)[1:] {
@@ -53,12 +53,12 @@ func (p process) truth() float64 {
 	return sum
 }
 
-// limit returns what AllowedFactor tends to in long samples: the larger of twenty lags of the process, and the reserve
-// times five lags of what the first-order fit leaves.
+// limit returns what AllowedFactor approaches in long samples: the larger of twenty lags of the process, and the
+// reserve times five lags of the residuals of the first-order fit.
 func (p process) limit() float64 {
 	rho := p.correlations(dependenceLags + 1)
 	a := rho[1]
-	left := func(lag int) float64 { // covariance of the rest
+	left := func(lag int) float64 { // covariance of the residuals
 		return (1+a*a)*rho[lag] - a*(rho[lag+1]+rho[max(lag-1, 1-lag)])
 	}
 	rest := make([]float64, noticeLags)
@@ -68,22 +68,23 @@ func (p process) limit() float64 {
 	return max(bartlett(rho[1:]), factorReserve*bartlett(rest)*left(0)/(1-a)/(1-a))
 }
 
-// Of 500 values, the mean of the estimates is near its limit, less the bias that estimated means have, and where much is
-// carried over also less what exceeds two standard errors of twenty lags. Its standard deviation is near that of a Bartlett estimate of five lags, f sqrt(4 (L+1) / (3m)) (Priestley, Spectral Analysis and Time
-// Series, 1981, 6.2.4).
+// With 500 values, the mean of the estimates is near its limit, less the bias due to estimated means. If much
+// dependence is carried over, it is also less what exceeds two standard errors of twenty lags. Its standard
+// deviation is near that of a Bartlett estimate of five lags, f sqrt(4 (L+1) / (3m)) (Priestley, Spectral Analysis
+// and Time Series, 1981, 6.2.4).
 func TestAllowedFactorOfKnownProcesses(t *testing.T) {
 	const samples, n = 400, 500
 	priestley := math.Sqrt(4. * (noticeLags + 1) / (3 * n))
 	for i, c := range []struct {
 		process
 		bias  float64 // of the mean, in limits
-		below float64 // the largest share of samples with a factor below the truth
+		below float64 // largest share of samples with a factor below the truth
 	}{
 		{process{"AR(1) .3", .3, 0, 0}, .03, .3},
 		{process{"AR(1) .5", .5, 0, 0}, .03, .3},
 		{process{"AR(1) .8", .8, 0, 0}, .08, .5},
 		{process{"MA(1) .5", 0, 0, .5}, .04, .1},
-		{process{"AR(2) .3 .2", .3, .2, 0}, .03, .75}, // five lags do not reach what the fit leaves
+		{process{"AR(2) .3 .2", .3, .2, 0}, .03, .75}, // five lags do not cover what the fit leaves
 		{process{"lag-1 .2, halving", .5, 0, -.3139}, .03, .55},
 	} {
 		rng := rand.New(rand.NewPCG(16, uint64(i)))
@@ -114,8 +115,8 @@ func TestAllowedFactorOfKnownProcesses(t *testing.T) {
 	}
 }
 
-// Independent values have a factor above 1 in one sample of ten, the level at which dependence is noticed, and then a
-// small one.
+// Independent values have a factor above 1 in one sample of ten, the level at which dependence is noticed; the
+// factor is then small.
 func TestAllowedFactorOfIndependentValues(t *testing.T) {
 	const samples, n = 1000, 500
 	rng, above, mean := rand.New(rand.NewPCG(16, 100)), 0.0, 0.0
@@ -137,12 +138,13 @@ func TestAllowedFactorOfIndependentValues(t *testing.T) {
 	for i := range saw {
 		saw[i] = float64(i % 13)
 	}
-	if got := AllowedFactor(saw); got != 1 { // neighbours are alike, but the mean of 13 is always the same
+	if got := AllowedFactor(saw); got != 1 { // neighbours are alike, but the mean of any 13 values is the same
 		t.Errorf("a cycle of 13 values: %v", got)
 	}
 }
 
-// What a trend leaves is as dependent as without the trend; taken for dependence, the trend has a factor of 7 and more.
+// The residuals of a trend are as dependent as without the trend. If the trend counted as dependence, the factor
+// would be at least 7.
 func TestDependenceAboutATrend(t *testing.T) {
 	const m, runs = 500, 60
 	for _, carried := range []float64{0, .5, .8} {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSimDifferenceHoldsAtAllTimes draws baselines and values of one law and looks after each value.
+// TestSimDifferenceHoldsAtAllTimes draws baselines and values of one distribution and checks the interval after
+// each value.
 func TestSimDifferenceHoldsAtAllTimes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// counted draws episodes of 5 to 30 steps at each of which something happens with probability p.
+// counted draws episodes of 5 to 30 steps; at each step an event happens with probability p.
 func counted(rng *rand.Rand, n int, p float64) (hits, steps []float64) {
 	for range n {
 		length, count := 5+rng.IntN(26), 0.
@@ -81,7 +81,7 @@ func TestFrequencyObserveAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A prediction has one branch: the likelihood ratio itself, and no power of it.
+// A prediction has one branch: the likelihood ratio itself, not a power of it.
 func TestPredictionIsTheLikelihoodRatio(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 0))
 	scores, steps := make([]float64, 500), make([]float64, 500)
@@ -108,7 +108,7 @@ func TestPredictionIsTheLikelihoodRatio(t *testing.T) {
 	}
 }
 
-// The likelihood ratio of a branch has mean 1 in each stratum, and one stratum is as good as none.
+// The likelihood ratio of a branch has mean 1 in each stratum, and a single stratum equals no strata.
 func TestFrequencyWithinStrata(t *testing.T) {
 	rng := rand.New(rand.NewPCG(75, 0))
 	var hits, steps []float64
@@ -146,7 +146,7 @@ func TestFrequencyWithinStrata(t *testing.T) {
 	}
 }
 
-// Bootstrap and overlap of one stratum are those without.
+// Bootstrap and overlap of one stratum equal those without strata.
 func TestBootstrapWithinOneStratum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(76, 0))
 	hits, steps := make([]float64, 400), make([]float64, 400)

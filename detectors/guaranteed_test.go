@@ -62,7 +62,7 @@ func TestGuaranteedIsTheSumOverAllStarts(t *testing.T) {
 	}
 }
 
-// healthy laws have the given mean at each value, given all before it.
+// healthyLaw is a distribution with the given mean at each value, given all values before it.
 type healthyLaw struct {
 	name string
 	mean float64
@@ -112,7 +112,7 @@ func healthyLaws() []healthyLaw {
 	}
 }
 
-// runLength is the number of values to the first alarm, most at the most.
+// runLength returns the number of values to the first alarm, at most most.
 func runLength(g *Guaranteed, draw func() float64, most int) int {
 	g.Reset()
 	for n := 1; n < most; n++ {

@@ -71,7 +71,7 @@ func compareWithGonum(t *testing.T, r *rand.Rand, draw func(*rand.Rand) float64,
 	for i := range w + 500 {
 		x := draw(r)
 		if i > w+250 {
-			x += 1 // values between and beyond the baseline's points as well
+			x += 1 // also values between and beyond the baseline's points
 		}
 		seen = append(seen, x)
 		k.Add(x)

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// ksRunLength is the mean number of units to the first D >= d over a long uniform stream: after each the window is
-// filled again, and the units at the end that waited in vain count as well. It is infinite if d was never reached.
+// ksRunLength returns the mean number of units to the first D >= d over a long uniform stream. After each passage
+// the window is filled again, and the units at the end without a passage count as well. It is infinite if d was
+// never reached.
 func ksRunLength(t *testing.T, baseline []float64, window int, d float64, units int, r *rand.Rand) float64 {
 	t.Helper()
 	k, err := NewSlidingKS(baseline, window)
@@ -42,15 +43,15 @@ func uniformValues(n int, r *rand.Rand) []float64 {
 }
 
 // The share of baselines that keep the ARL0 is at least .99 less three standard errors, and the median baseline has
-// less than the factor times the ARL0. The factor is the price of the other baselines' luck: it grows with the error of
-// a baseline as compared with that of a window, sqrt(window/m), and with the threshold.
+// less than the factor times the ARL0. The factor is the price of protecting the other baselines: it grows with the
+// error of a baseline relative to that of a window, sqrt(window/m), and with the threshold.
 func TestSimKSThresholdKeepsItsARL0(t *testing.T) {
 	const baselines = 200
 	least := .99 - 3*math.Sqrt(.99*.01/baselines)
 	for name, c := range map[string]struct {
 		m, window int
 		arl0      float64
-		passages  float64 // expected of a baseline that just keeps the ARL0: more where the baselines differ little
+		passages  float64 // expected for a baseline that just keeps the ARL0; more if the baselines differ little
 		factor    float64
 	}{
 		"the default":        {500, 200, 500, 30, 12},
@@ -91,8 +92,8 @@ func TestSimKSThresholdKeepsItsARL0(t *testing.T) {
 	}
 }
 
-// Values made equal can only bring the distribution functions together, at each unit: so a threshold for continuous
-// data is reached no earlier where the data have ties.
+// Making values equal can only bring the distribution functions closer together at each unit, so a threshold for
+// continuous data is reached no earlier if the data have ties.
 func TestTiesNeverRaiseKS(t *testing.T) {
 	for name, tie := range map[string]func(float64) float64{
 		"hundredths":   func(u float64) float64 { return math.Floor(100*u) / 100 },
@@ -170,7 +171,8 @@ func TestKSThresholdIsMonotone(t *testing.T) {
 	}
 }
 
-// Without one of its sizes the table gives a larger threshold there: interpolation between sizes errs on the safe side.
+// Without one of its sizes, the table returns a larger threshold there: interpolation between sizes errs on the
+// safe side.
 func TestKSThresholdBetweenSizesIsSafe(t *testing.T) {
 	for w, window := range ksTable.windows {
 		for j := 1; j < len(ksTable.sizes)-1; j++ {
@@ -187,8 +189,8 @@ func TestKSThresholdBetweenSizesIsSafe(t *testing.T) {
 	}
 }
 
-// Without one of its levels the table is off there by at most 1 %; between the levels it has, over half the distance,
-// by about a quarter of that.
+// Without one of its levels, the table is off there by at most 1 %. Between its actual levels, at half the
+// distance, the error is about a quarter of that.
 func TestKSThresholdBetweenLevels(t *testing.T) {
 	for w, window := range ksTable.windows {
 		for j, m := range ksTable.sizes {
@@ -205,8 +207,9 @@ func TestKSThresholdBetweenLevels(t *testing.T) {
 	}
 }
 
-// The line of d^2 over a tenfold meets the table a tenfold further or lies above it, by less than 1.5 %: going on beyond
-// the table is on the safe side. The .2 % are for the steps of D, which are wide in a small baseline and window.
+// The line of d^2 over a tenfold is at or above the table a tenfold further, by less than 1.5 %: extrapolating
+// beyond the table is on the safe side. The .2 % are for the steps of D, which are wide in a small baseline and
+// window.
 func TestKSThresholdBeyondLevelsIsSafe(t *testing.T) {
 	for _, known := range []float64{1e5, 1e6, 1e7, 1e8} {
 		cut := slices.Index(ksTable.levels, known) + 1

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// plainEvidence is log B of values by the product of their predictive densities, which are Student's.
+// plainEvidence returns log B of values as the product of their predictive densities, which are Student's.
 func plainEvidence(scores []float64) float64 {
 	mean, weight, shape, scale := 0., float64(onsetWeight), float64(onsetShape), float64(onsetScale)
 	sum := 0.0
@@ -47,7 +47,8 @@ func TestOnsetEvidenceIsThatOfTheProductOfPredictions(t *testing.T) {
 	}
 }
 
-// Of an atom, the evidence is that of Laplace's rule of succession: after a change it knows nothing, else the baseline.
+// The evidence of an atom follows Laplace's rule of succession: after a change it starts without data, before it
+// with the baseline.
 func TestOnsetEvidenceOfAnAtom(t *testing.T) {
 	rare := make([]float64, 300)
 	rare[0], rare[1] = 1, 2
@@ -79,7 +80,7 @@ func TestOnsetEvidenceOfAnAtom(t *testing.T) {
 	}
 }
 
-// The values beside an atom have scores of their own: if only they move, that is seen.
+// The other values have separate scores, so a change of only these values is detected.
 func TestOnsetBesideAnAtom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	spent := func(n int, more float64) []float64 {
@@ -97,8 +98,9 @@ func TestOnsetBesideAnAtom(t *testing.T) {
 	}
 }
 
-// onsetAtAlarm feeds a test until it alarms at a change after 400 values, and gives how far the estimate, the ends of
-// its interval and the start of the walk lie from the change, and the delay. Alarms before it are drawn again.
+// onsetAtAlarm passes values to a test until it raises an alarm for a change after 400 values. It returns how far
+// the estimate, the ends of its interval and the start of the walk lie from the change, and the delay. Runs with an
+// earlier alarm are drawn again.
 func onsetAtAlarm(rng *rand.Rand, ranks *Ranks, test *RankTest, changed func() float64) (o Onset, start, delay int) {
 	const change = 400
 	for {
@@ -183,7 +185,7 @@ func TestSimOnsetIntervalHoldsTheChange(t *testing.T) {
 	}
 }
 
-// Clicks: between two of them lies a long run of equal values, which is no change.
+// Clicks: a long run of equal values between two clicks is not a change.
 func TestSimOnsetIntervalHoldsTheChangeOfClicks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -262,7 +264,7 @@ func TestOnsetOfASlowDriftLiesOnIt(t *testing.T) {
 	}
 }
 
-// Dependent values are worth less evidence, so the interval is wider.
+// Dependent values are weaker evidence, so the interval is wider.
 func TestOnsetOfDependentValuesIsLessCertain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	ranks := NewRanks(normal(rng, 500))
@@ -288,7 +290,8 @@ func TestOnsetOfNovelValuesInANearlyConstantQuantity(t *testing.T) {
 	}
 }
 
-// Clicks that stop: the onset lies near the last of them, not where the baseline's upper limit would still explain more.
+// If clicks stop, the onset is near the last one, not where the baseline's upper limit no longer explains the
+// absence.
 func TestOnsetOfRareValuesThatStop(t *testing.T) {
 	ranks := NewRanks(rareSample(500, 19))
 	rng := rand.New(rand.NewPCG(64, 0))

@@ -40,7 +40,7 @@ func overlapOneByOne(samples []BaselineSample, units int, seed uint64) float64 {
 }
 
 // lowered returns the sample with a copy of its test without allowance and dependence factor, and with thresholds
-// lowered by so many nats.
+// lowered by the given number of nats.
 func lowered(s BaselineSample, by float64) BaselineSample {
 	if s.Rank != nil {
 		s.Rank = &RankTest{Walks: s.Rank.Walks, ranks: s.Rank.ranks}
@@ -76,8 +76,8 @@ func observedBy(samples []BaselineSample, unit int) (alarm bool) {
 	return alarm
 }
 
-// armedSamples returns samples of several laws with their tests: with ties, with a gap in every seventh unit, one of
-// them twice, and two of frequencies. All tests together spend one false alarm in n units.
+// armedSamples returns samples of several distributions with their tests: with ties, with a gap in every seventh
+// unit, one of them twice, and two of frequencies. All tests together spend one false alarm in n units.
 func armedSamples(rng *rand.Rand, m int, n float64) (of []BaselineSample) {
 	ranked := func(values []float64) {
 		present := slices.DeleteFunc(slices.Clone(values), math.IsNaN)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// plainPageHinkley is the test as its formulas say, with a mean summed again for each value.
+// plainPageHinkley is the test as its formulas say, with a mean that is summed again for each value.
 type plainPageHinkley struct {
 	xs                        []float64
 	up, down, lowest, highest float64

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 )
 
-// ADWIN at the settings of river and MOA: buckets of a size before two are merged, how often cuts are looked at, how
-// many observations a part must have, and with how many looking begins.
+// The settings of ADWIN in river and MOA: buckets of one size before two are merged, observations between checks of
+// cuts, least observations of a part, and observations before the first check.
 const (
 	peerADWINBuckets = 5
 	peerADWINClock   = 32
@@ -16,8 +16,9 @@ const (
 	peerADWINGrace   = 10
 )
 
-// peerADWIN is Bifet & Gavalda's adaptive window (SIAM Data Mining 2007) as river has it: an exponential histogram of sums,
-// in which every cut between two buckets is tested. It never shrinks here, since it does so at its first alarm.
+// peerADWIN is Bifet & Gavalda's adaptive window (SIAM Data Mining 2007) as in river: an exponential histogram of
+// sums in which every cut between two buckets is tested. It never shrinks here, because it would do so only at its
+// first alarm.
 type peerADWIN struct {
 	rows                   [][]peerADWINBucket // row i: buckets of 2^i observations, oldest first
 	width, total, variance float64             // of the window; variance is the sum of squares about the mean
@@ -26,8 +27,8 @@ type peerADWIN struct {
 
 type peerADWINBucket struct{ total float64 }
 
-// adwinPeer has the statistic log(1/delta) of the smallest delta at which a cut is an alarm. ADWIN's bound is so wide that
-// frequent alarms need a delta above 1, which is no probability any more.
+// adwinPeer has the statistic log(1/delta) of the smallest delta at which a cut is an alarm. ADWIN's bound is so
+// wide that frequent alarms need a delta above 1, which is no longer a probability.
 func adwinPeer() peer {
 	return peer{name: "ADWIN", start: func([]float64, *rand.Rand) watch { return (&peerADWIN{}).observe }}
 }
@@ -63,7 +64,7 @@ func (a *peerADWIN) push(row int, b peerADWINBucket) {
 	a.rows[row] = append(a.rows[row], b)
 }
 
-// surest is log(1/delta) of the cut with the most evidence.
+// surest returns log(1/delta) of the cut with the most evidence.
 func (a *peerADWIN) surest() float64 {
 	best := math.Inf(-1)
 	oldN, oldTotal := 0.0, 0.0
@@ -82,8 +83,8 @@ func (a *peerADWIN) surest() float64 {
 	return best
 }
 
-// evidence solves difference = sqrt(2 m v d) + 2/3 m d for d, where v is the window's variance and
-// d = log(2 log(width)/delta), and gives log(1/delta).
+// evidence solves difference = sqrt(2 m v d) + 2/3 m d for d, where v is the window's variance and d = log(2
+// log(width)/delta), and returns log(1/delta).
 func (a *peerADWIN) evidence(oldN, newN, difference float64) float64 {
 	m := 1/(oldN-peerADWINPart+1) + 1/(newN-peerADWINPart+1)
 	square, linear := 2*m*a.variance/a.width, 2*m/3

@@ -8,19 +8,21 @@ import (
 	"slices"
 )
 
-// KSWIN at the settings of river: a window of peerKSWINWindow observations, of which the last peerKSWINPart are tested against as
-// many that are drawn from the others.
+// The settings of KSWIN in river: a window of peerKSWINWindow observations. The last peerKSWINPart of them are
+// tested against as many that are drawn from the others.
 const (
 	peerKSWINWindow = 100
 	peerKSWINPart   = 30
 )
 
-// peerKSWINUsual is the statistic with a p-value below river's alpha of .005 (p = .0065 at 13/30 and .0025 at 14/30).
+// peerKSWINUsual is the statistic with a p-value below river's alpha of .005 (p = .0065 at 13/30 and .0025 at
+// 14/30).
 const peerKSWINUsual = 14
 
-// kswinPeer is Raab, Heusinger & Schleif's windowed Kolmogorov-Smirnov test (Neurocomputing 2020). Its statistic, the
-// largest difference of the two counting functions, is a whole number; the fraction added to it is drawn at random, so
-// that a threshold between two numbers is an alarm at the lower one with some probability, and every ARL0 can be had.
+// kswinPeer is Raab, Heusinger & Schleif's windowed Kolmogorov-Smirnov test (Neurocomputing 2020). Its statistic,
+// the largest difference of the two counting functions, is a whole number. A random fraction is added to it, so
+// that a threshold between two numbers is an alarm at the lower one with some probability, and every ARL0 can be
+// reached.
 func kswinPeer() peer {
 	return peer{name: "KSWIN", start: func(_ []float64, rng *rand.Rand) watch {
 		var window []float64

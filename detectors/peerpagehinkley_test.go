@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// Page-Hinkley at the settings of river.
+// The settings of Page-Hinkley in river.
 const (
 	peerPageHinkleyDelta  = .005
 	peerPageHinkleyForget = .9999
@@ -15,7 +15,7 @@ const (
 	peerPageHinkleyUsual  = 50
 )
 
-// pageHinkleyPeer is the two-sided test of Page and Hinkley (Biometrika 1954, 1971) as river has it: how far the sum of
+// pageHinkleyPeer is the two-sided test of Page and Hinkley (Biometrika 1954, 1971) as in river: how far the sum of
 // deviations from the running mean is above its minimum, or below its maximum.
 func pageHinkleyPeer() peer {
 	return peer{name: "Page-Hinkley", start: func([]float64, *rand.Rand) watch {

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// history is how many observations of a stream come before its change.
+// history is the number of observations of a stream before its change.
 const history = 300
 
-// change is a stream of independent observations that changes its law. toBeat is the delay at a mean of 500
-// observations between false alarms that the rank branches are held to, 0 where there is none.
+// change is a stream of independent observations whose distribution changes. toBeat is the delay that the rank
+// branches must reach at a mean of 500 observations between false alarms, 0 for none.
 type change struct {
 	name          string
 	before, after func(*rand.Rand) float64
@@ -38,7 +38,8 @@ func exponential(shift float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return shift + r.ExpFloat64() }
 }
 
-// streamChanges are the rows of the table of peers. The last two are of other laws than the thresholds are made on.
+// streamChanges are the rows of the table of peers. The last two have other distributions than the thresholds are
+// made for.
 func streamChanges() []change {
 	law := normalLaw(0, 1)
 	return []change{
@@ -62,21 +63,21 @@ func unchanged() change {
 // peer is a detector of changes in a stream of numbers.
 type peer struct {
 	name string
-	// baseline is how many observations it takes as its baseline first; it sees no alarm in them.
+	// number of observations in its baseline, which it receives first; it raises no alarm in them
 	baseline int
-	// start gives it them, in its own memory, and randomness of its own.
+	// passes it the baseline, in separate memory, and a source of randomness
 	start func(baseline []float64, rng *rand.Rand) watch
 }
 
-// watch takes an observation and gives the statistic, of which a value at or above a threshold is an alarm. What it gives
-// after an alarm has no meaning for that threshold.
+// watch takes an observation and returns the statistic; at or above a threshold, it is an alarm. After an alarm,
+// its values have no meaning for that threshold.
 type watch func(x float64) float64
 
-// rankPeer is the rank branches on a baseline of m observations, with the given allowance for its error. Its statistic is
-// the largest S - log A of a branch, so a threshold of log(N P) gives each of P branches the rate 1/(N P). Where all are
-// armed, so are those that the baseline says too little for.
+// rankPeer is the rank branches on a baseline of m observations, with the given allowance for its error. Its
+// statistic is the largest S - log A of a branch, so a threshold of log(N P) gives each of P branches the rate 1/(N
+// P). If all are armed, these include branches for which the baseline has too little information.
 func rankPeer(name string, m int, allowance float64, all bool) peer {
-	// Distinct values have the same ranks whatever they are, so the calibration is made once.
+	// Distinct values have the same ranks whatever they are, so the calibration is done once.
 	sample := continuous(m)
 	made := NewRankTest(sample, NewRanks(sample), 1)
 	own := ownRanks(sample)
@@ -105,7 +106,7 @@ func rankPeer(name string, m int, allowance float64, all bool) peer {
 	}}
 }
 
-// begin starts the peer on stream number index of a law, whose first observations are its baseline.
+// begin starts the peer on stream number index of a distribution, whose first observations are its baseline.
 func (p *peer) begin(law func(*rand.Rand) float64, seed, index uint64) (watch, *rand.Rand) {
 	rng := rand.New(rand.NewPCG(seed, index))
 	baseline := make([]float64, p.baseline)
@@ -129,13 +130,13 @@ func parallel(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// record is a new maximum of the statistic in a run, and when it came.
+// record is a new maximum of the statistic in a run, and its time.
 type record struct {
 	at        int
 	statistic float64
 }
 
-// records runs the peer on an unchanged stream until its statistic has reached the ceiling, at most for so many
+// records runs the peer on an unchanged stream until its statistic has reached the ceiling, for at most most
 // observations, so that the time to an alarm is known for every threshold up to the ceiling.
 func (p *peer) records(law func(*rand.Rand) float64, seed, index uint64, ceiling float64, most int) []record {
 	observe, rng := p.begin(law, seed, index)
@@ -153,7 +154,7 @@ func (p *peer) records(law func(*rand.Rand) float64, seed, index uint64, ceiling
 	return out
 }
 
-// timeTo is when a run's statistic first reached the threshold, or most.
+// timeTo returns when a run's statistic first reached the threshold, or most.
 func timeTo(run []record, threshold float64, most int) float64 {
 	for _, r := range run {
 		if r.statistic >= threshold {
@@ -163,11 +164,11 @@ func timeTo(run []record, threshold float64, most int) float64 {
 	return float64(most)
 }
 
-// times are summarized run lengths or delays.
+// times summarizes run lengths or delays.
 type times struct {
 	mean, se, median float64
 	runs             int
-	discarded, cut   int // runs with an alarm before the change; runs without one by their end
+	discarded, cut   int // runs with an alarm before the change; runs without an alarm
 }
 
 func summarise(x []float64) times {
@@ -182,8 +183,8 @@ func summarise(x []float64) times {
 	return times{mean: mean, se: math.Sqrt(square / (n - 1) / n), median: Quantiles(slices.Clone(x), .5)[0], runs: len(x)}
 }
 
-// calibrateARL0 finds the threshold with which false alarms come after so many observations of normal data on average,
-// over baselines too, and the run lengths that it has. Runs are cut at 50 times that.
+// calibrateARL0 finds the threshold at which false alarms occur after the given number of observations of normal
+// data on average, also over baselines, and the run lengths with it. Runs are cut off at 50 times that number.
 func (p *peer) calibrateARL0(arl0 float64, runs int, seed uint64) (threshold float64, achieved times) {
 	most := int(50 * arl0)
 	ceiling := p.ceiling(arl0, seed+1)
@@ -211,8 +212,8 @@ func (p *peer) calibrateARL0(arl0 float64, runs int, seed uint64) (threshold flo
 	return high, lengths(high)
 }
 
-// ceiling is a threshold with a mean time to a false alarm of about twice arl0: were the times exponential, 78 % of runs
-// of three times arl0 would reach it.
+// ceiling is a threshold with a mean time to a false alarm of about twice arl0: if the times were exponential, 78 %
+// of runs of three times arl0 would reach it.
 func (p *peer) ceiling(arl0 float64, seed uint64) float64 {
 	largest := make([]float64, 200)
 	parallel(len(largest), func(i int) {
@@ -222,8 +223,8 @@ func (p *peer) ceiling(arl0 float64, seed uint64) float64 {
 	return Quantiles(largest, .22)[0]
 }
 
-// delay is from the change to the alarm on stream number index: 0 or less where the alarm came before the change, most
-// where none came by then.
+// delay returns the time from the change to the alarm on stream number index: 0 or less if the alarm was before the
+// change, most if there was none.
 func (p *peer) delay(c *change, index uint64, before int, threshold float64, most int) int {
 	observe, rng := p.begin(c.before, c.seed, index)
 	for at := p.baseline - before + 1; at <= 0; at++ {
@@ -239,8 +240,8 @@ func (p *peer) delay(c *change, index uint64, before int, threshold float64, mos
 	return most
 }
 
-// delays measures the mean delay after so many observations over so many runs, one stream after the other; those with an
-// alarm before the change are discarded.
+// delays measures the mean delay after before observations over the given number of runs, one stream after the
+// other. It discards runs with an alarm before the change.
 func (p *peer) delays(c *change, before int, threshold float64, runs, most int) times {
 	const chunk = 256
 	var kept []float64
@@ -267,8 +268,8 @@ func (p *peer) delays(c *change, before int, threshold float64, runs, most int) 
 	return out
 }
 
-// A quick form of the table of peers: at a mean of 500 observations between false alarms the rank branches are no more
-// than a tenth slower than what they are held to. make bench-detection prints the whole table.
+// A quick form of the table of peers: at a mean of 500 observations between false alarms, the rank branches are at
+// most a tenth slower than required. make bench-detection prints the whole table.
 func TestSimRankBranchesAgainstPeers(t *testing.T) {
 	const arl0, runs, slack = 500, 2000, 1.1
 	ranks := rankPeer("ranks", 200, 0, true)

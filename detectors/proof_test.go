@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The means are those of exp(g - C), worked out branch by branch. Each side tolerates a shift of 1.
+// The means are those of exp(g - C), computed branch by branch. Each side tolerates a shift of 1.
 func TestProofIsThePlainMean(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	baseline, later := make([]float64, 300), make([]float64, 100)
@@ -36,9 +36,9 @@ func TestProofIsThePlainMean(t *testing.T) {
 	}
 }
 
-// Of what has not changed hardly anything is refuted: with three standard errors and ten branches that move together, fewer
-// than one proof in twenty, and the bound is three standard errors above that. A shift of one standard deviation always is,
-// and by a branch on its side.
+// If nothing has changed, hardly anything is refuted: with three standard errors and ten branches that move
+// together, in fewer than one proof in twenty; the bound is three standard errors above that. A shift of one
+// standard deviation is always refuted, by a branch on its side.
 func TestSimProofRefutesWhatHasMoved(t *testing.T) {
 	const tests, units = 200, 100
 	refuted := 0
@@ -68,7 +68,7 @@ func TestSimProofRefutesWhatHasMoved(t *testing.T) {
 	}
 }
 
-// A proof that was saved is restored to the same bits.
+// A saved proof is restored to the same bits.
 func TestProofIsRestored(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	rewards := normal(rng, 200)

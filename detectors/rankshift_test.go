@@ -61,8 +61,9 @@ func TestShiftIsThePlainOne(t *testing.T) {
 	}
 }
 
-// With n recent values and a sample of m, both shifts have mean 0 and variance 1/n + 1/m where nothing has moved. New
-// values lie beyond the sample's ends once in m/2, which a spread of scores shows a little: some hundredths of its error.
+// With n recent values and a sample of m, both shifts have mean 0 and variance 1/n + 1/m if nothing has moved. New
+// values lie beyond the sample's ends once in m/2 values, which affects the spread of scores by some hundredths of
+// its error.
 func TestShiftOfTheSameLaw(t *testing.T) {
 	const m, n, runs = 200, 50, 2000
 	rng := rand.New(rand.NewPCG(8, 1))
@@ -93,7 +94,7 @@ func TestShiftOfTheSameLaw(t *testing.T) {
 }
 
 func TestNovelScore(t *testing.T) {
-	sample := make([]float64, 200) // none of them novel: the upper 90 % limit is 1 - .1^(1/200) = .0114
+	sample := make([]float64, 200) // none of them is novel: the upper 90 % limit is 1 - .1^(1/200) = .0114
 	r := NewRanks(sample)
 	recent := make([]float64, 10)
 	if got := r.NovelScore(recent); got != 0 {
@@ -113,7 +114,7 @@ func TestNovelScore(t *testing.T) {
 	}
 }
 
-// rareSample is a sample of n values of which so many are 1 and the rest 0, spread evenly.
+// rareSample returns a sample of n values of which rare are 1 and the rest 0, spread evenly.
 func rareSample(n, rare int) []float64 {
 	sample := make([]float64, n)
 	for i := range rare {

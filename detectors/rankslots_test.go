@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Four searches at once find what four searches find.
+// Four searches at once find the same as four separate searches.
 func TestSlotsOfFourValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for n := 1; n < 70; n++ {

@@ -74,7 +74,7 @@ func TestRanksGiveTheirSampleBack(t *testing.T) {
 	}
 }
 
-// continuous is a sample of m distinct values: its ranks are the same whatever the law.
+// continuous returns a sample of m distinct values, whose ranks are the same for every distribution.
 func continuous(m int) []float64 {
 	x := make([]float64, m)
 	for i := range x {
@@ -92,7 +92,7 @@ func ownRanks(sample []float64) []rank {
 	return own
 }
 
-// increments are those of a branch, normalized over the sample itself, and what it took.
+// increments returns the increments of a branch, normalized over the sample itself, and the normalization.
 func increments(b Branch, own []rank) ([]float64, Calibration) {
 	g := make([]float64, len(own))
 	for i, r := range own {
@@ -137,7 +137,7 @@ func TestIncrementsAreNormalised(t *testing.T) {
 	}
 }
 
-// A branch is armed from the baseline size on at which its allowance leaves at least half of its information.
+// A branch is armed from the baseline size at which its allowance leaves at least half of its information.
 func TestArmingByBaselineSize(t *testing.T) {
 	want := []struct {
 		branch Branch
@@ -164,7 +164,8 @@ func TestArmingByBaselineSize(t *testing.T) {
 	}
 }
 
-// The chain's mean time is checked against walking, on increments with a coarse law so that few walks say much.
+// The chain's mean time is checked against simulated walks, on increments with a coarse distribution so that few
+// walks are enough.
 func TestSimChainAgreesWithWalking(t *testing.T) {
 	own := ownRanks(continuous(200))
 	b := Branch{Location, 1.6}
@@ -216,7 +217,7 @@ func newTest(sample []float64) *RankTest {
 	return NewRankTest(sample, ranks, Dependence(sample, ranks))
 }
 
-// textbook is the walk written down as its formula says.
+// textbook is the walk computed as its formula says.
 func textbook(sample []float64, b CUSUM, factor float64, xs []float64) []float64 {
 	s, out := 0.0, make([]float64, len(xs))
 	m := float64(len(sample))
@@ -332,8 +333,8 @@ func TestNoveltyOfAConstantBaseline(t *testing.T) {
 	}
 }
 
-// The false alarm rate of the armed threshold is walked for at a rate that can be seen, and keeps below it; one step
-// lower it would not.
+// The false alarm rate of the armed threshold is measured by walks at a rate that is high enough to measure, and
+// stays below that rate; with a threshold one step lower it would not.
 func TestSimNoveltyRateIsExact(t *testing.T) {
 	sample := append(continuous(8), make([]float64, 292)...)
 	test := NewNovelty(NewRanks(sample))
@@ -384,7 +385,7 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	}
 }
 
-// However small N is, one novel unit never alarms; and a sample too small to bound the rate arms nothing.
+// However small N is, one novel unit never raises an alarm; and a sample too small to bound the rate arms nothing.
 func TestNoveltyNeedsMoreThanOneUnit(t *testing.T) {
 	test := NewNovelty(NewRanks(make([]float64, 300)))
 	if !test.Arm(.1) {
@@ -399,8 +400,8 @@ func TestNoveltyNeedsMoreThanOneUnit(t *testing.T) {
 	}
 }
 
-// Of sequences that take turns, dependence is measured within each: an AR(1) of .5 has 1 + 2 sum (1 - l/6) .5^l = 2.344
-// over five lags, whatever the sequences' means, and however many there are.
+// If sequences take turns, dependence is measured within each: an AR(1) of .5 has 1 + 2 sum (1 - l/6) .5^l = 2.344
+// over five lags, whatever the sequences' means and number are.
 func TestSequenceFactor(t *testing.T) {
 	const want = 2.34375
 	for _, sequences := range []int{1, 10, 400} {
@@ -429,7 +430,7 @@ func TestSequenceFactor(t *testing.T) {
 	}
 }
 
-// Ranks of mid-ranks give the mid-ranks themselves, to new values and to own ones.
+// Ranks of mid-ranks return the mid-ranks themselves, for new values and for the sample's own.
 func TestRanksOfMidRanks(t *testing.T) {
 	r := NewUniformRanks([]float64{.1, .3, .3, .9})
 	for _, u := range []float64{.05, .3, .95} {
@@ -440,8 +441,8 @@ func TestRanksOfMidRanks(t *testing.T) {
 	}
 }
 
-// Most values of a night are 0, and those of a day differ. Within their strata, the ranks of a night are skewed: a test that
-// normalizes all alike raises more false alarms than it may, at night.
+// Most values at night are 0, and those of the day differ. Within their strata, the ranks at night are skewed, so a
+// test that normalizes all alike raises more false alarms at night than it may.
 func TestTiesOfAStratumKeepTheRate(t *testing.T) {
 	const m, rate, stretches, stretch = 20_000, 1e-4, 600, 400
 	rng := rand.New(rand.NewPCG(88, 1))
@@ -477,7 +478,8 @@ func TestTiesOfAStratumKeepTheRate(t *testing.T) {
 		}
 		return n
 	}
-	// Some values of the baseline have no time, and so no stratum. Nor have those of a producer that stops sending times.
+	// Some values of the baseline have no time, and so no stratum. Nor do the values of a producer that stops
+	// sending times.
 	all := NewRanks(slices.Concat(of...))
 	for range m / 500 {
 		sample = append(sample, all.Rank(draw(rng.IntN(2) == 1)))
@@ -505,7 +507,7 @@ func TestTiesOfAStratumKeepTheRate(t *testing.T) {
 	}
 }
 
-// What is attached again, and what keeps some branches, judges as before.
+// A test with ranks attached again, or with only some branches kept, judges as before.
 func TestStratifiedRankTestGoesOn(t *testing.T) {
 	rng := rand.New(rand.NewPCG(88, 2))
 	strata := []*Ranks{NewRanks(tied(rng, 400)), NewRanks(normal(rng, 400))}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// riverAlarms is testdata/river_alarms.json: streams, and where river itself alarms on them.
+// riverAlarms is testdata/river_alarms.json: streams, and where river itself raises alarms on them.
 type riverAlarms struct {
 	Cases []struct {
 		Detector string
@@ -33,7 +33,7 @@ type riverStream struct {
 	}
 }
 
-// splitmix is the generator of the streams, which the script that writes the file has as well.
+// splitmix is the generator of the streams, which the script that writes the file also has.
 type splitmix uint64
 
 func (s *splitmix) uniform() float64 {
@@ -44,7 +44,7 @@ func (s *splitmix) uniform() float64 {
 	return float64((z^(z>>31))>>11) / (1 << 53)
 }
 
-// normal is the sum of twelve uniforms less 6: nearly normal, and the same bits in every language.
+// normal returns the sum of twelve uniforms less 6: nearly normal, and the same bits in every language.
 func (s *splitmix) normal() float64 {
 	total := 0.0
 	for range 12 {
@@ -68,7 +68,7 @@ func (r riverStream) draw() []float64 {
 	return xs
 }
 
-// ADWIN and Page-Hinkley alarm where river's do, and ADWIN then keeps the same window.
+// ADWIN and Page-Hinkley raise alarms where river's do, and ADWIN then keeps the same window.
 func TestAlarmsAreThoseOfRiver(t *testing.T) {
 	data, err := os.ReadFile("testdata/river_alarms.json")
 	if err != nil {

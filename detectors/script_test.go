@@ -14,24 +14,25 @@ import (
 	"testing"
 )
 
-// Scripts under testdata say in plain text what a detector does with a stream:
+// Scripts under testdata describe in plain text how a detector responds to a stream:
 //
-//	test <title>                       begins a test; what follows belongs to it
-//	seeds <n>                          it is run with so many seeds, 10 unless said, and must hold with every one
+//	test <title>                       begins a test, up to the next one
+//	seeds <n>                          number of seeds to run it with, 10 by default; it must pass with each
 //	detector <name> [setting=value]    see scriptDetectors
-//	baseline <n> <law>                 draws the baseline of the detectors that have one, before the first feed
-//	feed <n> <law>                     draws values and shows them to the detector
-//	expect none                        no alarm came in that feed
-//	expect none before <n>             none came with its first n-1 values
-//	expect alarm within <n>            one came with its first n values
+//	baseline <n> <law>                 draws the baseline of detectors that have one, before the first feed
+//	feed <n> <law>                     draws values and passes them to the detector
+//	expect none                        no alarm in that feed
+//	expect none before <n>             no alarm with its first n-1 values
+//	expect alarm within <n>            an alarm with its first n values
 //
-// A law is one of scriptLaws with its numbers, and then "x2" to double its spread around its center and "+1" or "-1" to
-// shift it. "#" begins a comment.
+// A law is one of scriptLaws with its numbers, and then "x2" to double its spread around its center and "+1" or
+// "-1" to shift it. "#" begins a comment.
 
-// observer shows a detector a value and reports whether it alarms.
+// observer passes a value to a detector and reports whether it raises an alarm.
 type observer func(x float64) (alarm bool)
 
-// scriptDetectors makes what a script calls by name from its baseline, nil where it drew none, and its settings.
+// scriptDetectors creates a detector by its name in scripts, from its baseline, nil if none was drawn, and its
+// settings.
 var scriptDetectors = map[string]func(baseline []float64, s *settings) (observer, error){
 	"adwin": func(_ []float64, s *settings) (observer, error) {
 		return NewADWIN(s.get("delta", ADWINDelta)).Add, nil
@@ -60,7 +61,7 @@ var scriptDetectors = map[string]func(baseline []float64, s *settings) (observer
 			return test.Reached()
 		}, err
 	},
-	// Its values are at how many of the "steps" of an episode something happened.
+	// Its values are the number of the "steps" of an episode at which something happened.
 	"frequency": func(baseline []float64, s *settings) (observer, error) {
 		steps := s.get("steps", 20)
 		test := NewFrequencyTest(baseline, slices.Repeat([]float64{steps}, len(baseline)), 1)
@@ -99,7 +100,7 @@ func armWalks(w *Walks, units float64) error {
 	return nil
 }
 
-// settings are the numbers given to a detector. What it does not ask for is an error.
+// settings are the numbers given to a detector. A setting that it does not ask for is an error.
 type settings struct {
 	given map[string]float64
 	asked map[string]bool
@@ -147,7 +148,7 @@ var scriptLaws = map[string]scriptLaw{
 		r.last = p[0]*r.last + math.Sqrt(1-p[0]*p[0])*r.rng.NormFloat64()
 		return r.last
 	}},
-	// One value but for a share of others.
+	// One value except for a share of others.
 	"constant": {2, func(p []float64) float64 { return p[0] }, func(r *scriptRun, p []float64) float64 {
 		if r.rng.Float64() < p[1] {
 			return p[0] - r.rng.ExpFloat64()
@@ -166,7 +167,7 @@ var scriptLaws = map[string]scriptLaw{
 	}},
 }
 
-// feed draws so many values of a law, scaled and shifted.
+// feed draws values of a law, scaled and shifted.
 type feed struct {
 	n            int
 	law          scriptLaw
@@ -178,7 +179,7 @@ type feed struct {
 type expectation struct {
 	line int
 	text string
-	met  func(first int) bool // first is which value of the feed first alarmed, 0 where none did
+	met  func(first int) bool // first is the number of the feed's first value with an alarm, 0 for none
 }
 
 type script struct {
@@ -194,7 +195,7 @@ type script struct {
 // scriptRun is one run of a script.
 type scriptRun struct {
 	rng  *rand.Rand
-	last float64 // of the autoregressive law, which goes on from feed to feed
+	last float64 // of the autoregressive law, which continues from feed to feed
 }
 
 func (r *scriptRun) draw(f *feed) float64 {
@@ -258,7 +259,7 @@ func (s *script) run(seed uint64) error {
 	return errors.Join(unmet...)
 }
 
-// firstAlarm feeds all values and gives which one first alarmed, 0 where none did.
+// firstAlarm feeds all values and returns the number of the first one with an alarm, 0 for none.
 func (f *feed) firstAlarm(r *scriptRun, observe observer) int {
 	first := 0
 	for i := range f.n {
@@ -362,7 +363,7 @@ func parseFeed(words []string) (*feed, error) {
 	return f, f.change(words[2+law.numbers:])
 }
 
-// change reads what is done to the law: x2, +1 or -1.
+// change reads a change of the law: x2, +1 or -1.
 func (f *feed) change(words []string) error {
 	for _, w := range words {
 		to, number := &f.shift, w
@@ -405,7 +406,7 @@ func parseExpectation(f *feed, line int, words []string) (expectation, error) {
 	return e, nil
 }
 
-// What a script gets wrong is said with its line, and an expectation that is not met fails it.
+// An error in a script is reported with its line, and an unmet expectation fails the script.
 func TestScriptsCanFail(t *testing.T) {
 	for text, want := range map[string]string{
 		"feed 1 normal":                                                          `1: "feed" before the first test`,

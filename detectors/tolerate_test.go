@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A shift that is tolerated raises no more false alarms than none would, and a larger one is found.
+// A tolerated shift raises no more false alarms than no shift, and a larger one is found.
 func TestToleratedShift(t *testing.T) {
 	const m, rate, units = 500, 1. / 200, 20_000
 	rng := rand.New(rand.NewPCG(77, 1))
@@ -37,7 +37,7 @@ func TestToleratedShift(t *testing.T) {
 			t.Errorf("%d alarms of a shift of %v that is not tolerated", n, shift)
 		}
 	}
-	// Beyond what is tolerated, the rest of a shift is found as fast as if it were all.
+	// The part of a shift beyond what is tolerated is found as fast as if it were the whole shift.
 	for _, side := range []float64{-1, 1} {
 		alone := float64(alarms(0, side))
 		if n := float64(alarms(2, 3*side)); n < .9*alone-3*math.Sqrt(alone) {

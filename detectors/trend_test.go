@@ -37,7 +37,7 @@ func TestSelfNormalisedFollowsItsFormula(t *testing.T) {
 	for range 5 {
 		x := tied(rng, 60)
 		for i := range x {
-			x[i] += 4 * math.Floor(float64(i)/31) // p-values above 1 % are not told apart
+			x[i] += 4 * math.Floor(float64(i)/31) // p-values above 1 % are not distinguished
 		}
 		root := math.Sqrt(plainSelfNormalised(x))
 		want := math.Pow(10, -2-(root-trendOnePercent)/trendDecade)
@@ -73,7 +73,7 @@ func TestSimTrendKeepsItsLevel(t *testing.T) {
 		}
 		return x
 	}
-	// Where the factor is not noticed, or underestimated, twice as many may be.
+	// If the factor is not noticed, or is underestimated, there may be twice as many.
 	if got := refused(level, samples, dependent); got > 2*most {
 		t.Errorf("dependent: %.4f of the samples are refused, want at most %.4f", got, 2*most)
 	}

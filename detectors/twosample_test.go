@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// The tail against points of the Kolmogorov distribution from tables (Smirnov 1948).
+// The tail is compared with points of the Kolmogorov distribution from tables (Smirnov 1948).
 func TestKolmogorovTail(t *testing.T) {
 	for _, tt := range []struct{ x, want float64 }{
 		{0, 1}, {.2, 1}, {.5, .963945}, {.82757, .5}, {1, .269999}, {1.2238, .1}, {1.3581, .05}, {1.6276, .01}, {1.9495, .001}, {20, 0},
@@ -20,7 +20,7 @@ func TestKolmogorovTail(t *testing.T) {
 	}
 }
 
-// The distance against gonum's, on samples with ties, of which one may lie beyond the other.
+// The distance is compared with gonum's, on samples with ties, one of which may lie beyond the other.
 func TestTwoSampleKSAgainstGonum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
@@ -47,8 +47,8 @@ func TestTwoSampleKSAgainstGonum(t *testing.T) {
 	}
 }
 
-// Under one continuous law p is uniform: a share q of the tests has p <= q, within four standard errors and a slack for
-// the limit, which is reached from above.
+// Under one continuous distribution p is uniform: a share q of the tests has p <= q, within four standard errors
+// and a slack for the limit, which is approached from above.
 func TestTwoSampleKSUnderOneLaw(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const runs, n = 2000, 500

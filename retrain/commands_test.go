@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// commandConfig is that of a desk whose target is a script.
+// commandConfig returns the configuration of a desk whose target is a script.
 func commandConfig(t *testing.T, directory string, ledger ledger.Config, lines ...string) Config {
 	t.Helper()
 	script := filepath.Join(directory, "train.sh")
@@ -42,7 +42,7 @@ func commandConfig(t *testing.T, directory string, ledger ledger.Config, lines .
 	}
 }
 
-// runDesk opens a desk and runs it until the function it gives is called.
+// runDesk opens a desk and runs it until the returned function is called.
 func runDesk(t *testing.T, cfg Config) (*Desk, func()) {
 	t.Helper()
 	var wrong []string
@@ -52,7 +52,7 @@ func runDesk(t *testing.T, cfg Config) (*Desk, func()) {
 	}
 	d, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)
-	for _, forget := range []string{ // what the killed have left: their claims, and attempts that look as if the target were away
+	for _, forget := range []string{ // left by killed processes: their claims, and attempts that look as if the target was unavailable
 		`UPDATE requests SET next_attempt_at = 0 WHERE state = 'open'`, `UPDATE deliveries SET finished_at = started_at, result = 'interrupted' WHERE finished_at IS NULL`,
 		`UPDATE river_job SET state = 'available', scheduled_at = created_at WHERE state IN ('scheduled', 'retryable')`,
 	} {
@@ -68,7 +68,7 @@ func runDesk(t *testing.T, cfg Config) (*Desk, func()) {
 	}
 }
 
-// awaitState waits for the state of the request of an incident, for as long as the claim of an instance that has died may last.
+// awaitState waits for the state of a request, for as long as the claim of a dead instance may last.
 func awaitState(t *testing.T, d *Desk, request string, want ledger.State) ledger.Request {
 	t.Helper()
 	for end := time.Now().Add(time.Duration(target.DefaultTimeout) + ledger.ClaimMargin + time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -91,7 +91,7 @@ func testCommandMakesAVersion(t *testing.T, on storage) {
 	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker; exit 1"), time.Time{})
 	check(t, err)
 	awaitState(t, d, decision.Request, ledger.StateRunning)
-	stop() // the command goes on
+	stop() // the command continues
 	check(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	longAgo(t, d.cfg.Ledger)
 	d, stop = runDesk(t, d.cfg)
@@ -143,11 +143,11 @@ func TestCommandConfig(t *testing.T) {
 	}
 }
 
-// The environment variable that makes a process the one that is killed, and names its directory.
+// killedDesk is the environment variable that makes a process the one that is killed, and names its directory.
 const killedDesk = "REWARDWATCH_TEST_KILLED_DESK"
 
-// A process whose commands run is killed at random moments, and started again. Every command is run once, and what came of it
-// is known.
+// A process with running commands is killed at random moments and started again. Every command runs once, and its
+// outcome is recorded.
 func TestKilledDeskRunsCommandsOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -174,7 +174,7 @@ func TestKilledDeskRunsCommandsOnce(t *testing.T) {
 		check(t, process.Start())
 		time.Sleep(20*time.Millisecond + rand.N(300*time.Millisecond))
 		check(t, process.Process.Kill())
-		_ = process.Wait() // that it was killed is no news
+		_ = process.Wait() // it was killed on purpose
 	}
 	d, stop := runDesk(t, cfg)
 	defer stop()
@@ -231,7 +231,7 @@ func TestPrintableSecretsOfCommands(t *testing.T) {
 	}
 }
 
-// What a command prints of its secrets is in no request.
+// Secrets that a command prints are not in any request.
 func TestCommandOutputIsKeptWithoutSecrets(t *testing.T) {
 	directory := t.TempDir()
 	token := filepath.Join(directory, "token")

@@ -25,14 +25,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// How much TestCrashes does. `make test-faults` has it do more.
+// The amount of work in TestCrashes. `make test-faults` increases it.
 var (
 	crashRequests = flag.Int("crash-requests", 150, "requests that are opened")
 	crashes       = flag.Int("crashes", 5, "times that the process is killed meanwhile")
 )
 
-// The environment of the process that is killed: the directory of ledger and secret, the receiver, and, where the ledger is on PostgreSQL,
-// the file with its URL.
+// The environment of the process that is killed: the directory of ledger and secret, the receiver, and, if the
+// ledger is on PostgreSQL, the file with its URL.
 const (
 	crashDirectory = "REWARDWATCH_TEST_CRASH_DIRECTORY"
 	crashReceiver  = "REWARDWATCH_TEST_CRASH_RECEIVER"
@@ -42,7 +42,7 @@ const (
 // crashTargets share the work, one delivery at a time each.
 const crashTargets = 4
 
-// onceTrainer acts once on each id, as receivers of Standard Webhooks do.
+// onceTrainer acts once on each id, like receivers of Standard Webhooks.
 type onceTrainer struct {
 	mu      sync.Mutex
 	bodies  map[string][]byte // by id
@@ -53,7 +53,7 @@ type onceTrainer struct {
 func (o *onceTrainer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the sender was killed: what it has not sent is no order
+		return // the sender was killed: a partial request is not an order
 	}
 	id := req.Header.Get("webhook-id")
 	o.mu.Lock()
@@ -68,22 +68,22 @@ func (o *onceTrainer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// acted is how many orders it has acted on.
+// acted returns the number of orders that it has acted on.
 func (o *onceTrainer) acted() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.bodies)
 }
 
-// received returns what it has been sent so far: the bodies by id, how many came again, and what was wrong with one.
+// received returns what it has received so far: the bodies by id, the number of repetitions, and the first error.
 func (o *onceTrainer) received() (bodies map[string][]byte, repeats int, wrong error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.bodies), o.repeats, o.wrong
 }
 
-// A process that orders retrainings and delivers them is killed at random moments, and started again. Every order is acted on
-// once.
+// A process that orders and delivers retrainings is killed at random moments and started again. Each order is acted
+// on exactly once.
 func TestCrashes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -95,7 +95,7 @@ func TestCrashes(t *testing.T) {
 	testCrashes(t, "")
 }
 
-// testCrashes is notified of the file with the URL of PostgreSQL, "" for a ledger on SQLite.
+// testCrashes takes the file with the URL of PostgreSQL, "" for a ledger on SQLite.
 func testCrashes(t *testing.T, urlFile string) {
 	trainer := &onceTrainer{bodies: map[string][]byte{}}
 	server := httptest.NewServer(trainer)
@@ -105,10 +105,10 @@ func testCrashes(t *testing.T, urlFile string) {
 	begun, random := time.Now(), rand.New(rand.NewPCG(1, 2))
 	for crash := 1; crash <= *crashes; crash++ {
 		child := startOrdering(t, directory, server.URL, urlFile)
-		waitForOrders(t, trainer, *crashRequests*crash/(*crashes+2)) // the rest comes after the last one
+		waitForOrders(t, trainer, *crashRequests*crash/(*crashes+2)) // the rest is received after the last kill
 		time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
 		check(t, child.Process.Kill())
-		_ = child.Wait() // that it was killed is no news
+		_ = child.Wait() // it was killed on purpose
 	}
 	child := startOrdering(t, directory, server.URL, urlFile)
 	defer func() {
@@ -118,7 +118,7 @@ func testCrashes(t *testing.T, urlFile string) {
 	waitForOrders(t, trainer, *crashRequests)
 	cfg := crashConfig(directory, server.URL, urlFile)
 	if urlFile == "" {
-		check(t, os.Remove(cfg.Ledger.SQLite+".lock")) // to look while the child has it
+		check(t, os.Remove(cfg.Ledger.SQLite+".lock")) // to read it while the child has it open
 	}
 	ledger, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)
@@ -128,7 +128,7 @@ func testCrashes(t *testing.T, urlFile string) {
 	t.Logf("%d requests, %d crashes, %d deliveries repeated, in %s", *crashRequests, *crashes, repeats, time.Since(begun).Round(time.Second))
 }
 
-// checkCrashed checks that ledger and trainer have the same orders, once all claims of the dead are over.
+// checkCrashed checks that ledger and trainer have the same orders, once all claims of dead processes have ended.
 func checkCrashed(t *testing.T, d *Desk, trainer *onceTrainer) {
 	t.Helper()
 	var all []ledger.Request
@@ -180,7 +180,7 @@ func waitForOrders(t *testing.T, trainer *onceTrainer, n int) {
 	}
 }
 
-// crashConfig is what both processes have.
+// crashConfig returns the configuration of both processes.
 func crashConfig(directory, receiver, urlFile string) Config {
 	cfg := Config{Ledger: ledger.Config{SQLite: filepath.Join(directory, "ledger.db")}}
 	if urlFile != "" {

@@ -25,7 +25,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// retryAt asks for the next attempt at a date d from now.
+// retryAt answers with a Retry-After date that is d from now.
 func retryAt(code int, d time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		retraintest.Status(code, "Retry-After", time.Now().Add(d).UTC().Format(http.TimeFormat))(w, r)
@@ -40,11 +40,11 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// lateness is how much after they are due two attempts may be made, one after the other: each waits until the queue is looked at,
-// the times between which River lengthens by up to a tenth.
+// lateness is how much later than due two consecutive attempts may be made. Each waits for a poll of the queue,
+// whose interval River lengthens by up to a tenth.
 const lateness = 2 * (ledger.FetchEvery + ledger.FetchEvery/10)
 
-// jittered is the schedule's delay with the most jitter that it can have.
+// jittered returns the schedule's delay with the largest possible jitter.
 func jittered(d time.Duration) time.Duration { return d + d/5 }
 
 func testReceiverFaultIsRetriedUnderTheSameID(t *testing.T, on storage) {
@@ -239,7 +239,7 @@ func testOneDeliveryAtATimeForATarget(t *testing.T, on storage) {
 			r.consider(retraintest.Incident("i-"+policy, policy))
 		}
 		r.pass(time.Minute)
-		free := time.Duration(0) // when the answer before was there
+		free := time.Duration(0) // when the previous answer was received
 		for i, a := range r.receiver.seen() {
 			if a.at < free || a.at > free+lateness {
 				t.Errorf("arrival %d after %s, want from %s to %s", i, a.at, free, free+lateness)
@@ -252,7 +252,7 @@ func testOneDeliveryAtATimeForATarget(t *testing.T, on storage) {
 	})
 }
 
-// crashing delivers and then loses the ledger, as a process that dies between the answer and its record.
+// crashing delivers and then loses the ledger, like a process that dies between the answer and its record.
 type crashing struct {
 	target.Adapter
 	crash func()
@@ -373,7 +373,7 @@ func testTargetLeavesTheConfigurationBeforeTheApproval(t *testing.T, on storage)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		id := r.waiting("ranker").ID
-		r.Desk.cfg.Targets = nil // as of an instance with another configuration
+		r.Desk.cfg.Targets = nil // like an instance with another configuration
 		if _, err := r.Approve(t.Context(), id, "ann", "go on"); !errors.Is(err, ErrUnknownTarget) {
 			t.Errorf("approved: %v, want ErrUnknownTarget", err)
 		}
@@ -401,7 +401,7 @@ func testSecretsAreReadAtEachAttempt(t *testing.T, on storage) {
 		if len(all) != 1 || all[0].Result != target.ResultUnsigned || strings.Contains(all[0].Error, "half a secret") {
 			t.Fatalf("deliveries %+v, want one unsigned without the secret in its error", all)
 		}
-		// Rotation: the newer secret first, the one that the receiver still holds second.
+		// Rotation: the newer secret is first, the one that the receiver still uses is second.
 		check(t, os.WriteFile(file, []byte("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"+retraintest.Secret+"\n"), 0o600))
 		r.pass(10 * time.Second)
 		arrivals := r.receiver.seen()
@@ -531,7 +531,7 @@ func TestRetryDelay(t *testing.T) {
 	}
 }
 
-// A target that is away is not asked by every request that waits for it.
+// If a target is unavailable, not every waiting request tries it.
 func testCircuitOpens(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{retraintest.Status(503)}, ledger.CircuitFailures+2)...)
@@ -588,7 +588,8 @@ func testCircuitOpens(t *testing.T, on storage) {
 	})
 }
 
-// A desk tells every kind of target, and one that is gone is not told again until it is another.
+// A desk delivers to every kind of target. A target that is gone gets no more deliveries until it is a different
+// one.
 func TestDeskTellsOtherServices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onSQLite, retraintest.Status(204), retraintest.Status(410))

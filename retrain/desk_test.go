@@ -361,7 +361,7 @@ func BenchmarkConsiderKnownIncident(b *testing.B) {
 	}
 }
 
-// A slash in a signal's name is a character like any other, here as in the signals of a policy.
+// A slash in a signal's name is an ordinary character, here as in the signals of a policy.
 func TestTriggerMatchesNamesWithSlashes(t *testing.T) {
 	for glob, want := range map[string]bool{"outcome.*": true, "outcome.ctr/7d": true, "outcome.ctr": false, "return": false} {
 		if got := (Trigger{Signals: []string{glob}}).matches("outcome.ctr/7d"); got != want {
@@ -370,7 +370,7 @@ func TestTriggerMatchesNamesWithSlashes(t *testing.T) {
 	}
 }
 
-// doubtful makes an incident of which it is not known what caused it, the reward function with the given weight.
+// doubtful makes the cause of an incident uncertain: the reward function has the given weight.
 func doubtful(i *alerts.Incident, weight float64) {
 	i.Cause = alerts.CauseUnknown
 	i.Causes = []alerts.RankedCause{
@@ -378,7 +378,8 @@ func doubtful(i *alerts.Incident, weight float64) {
 	}
 }
 
-// An order waits until the cause has been judged for the second time, and is not made where it needs a person then.
+// An order waits until the cause has been judged for the second time. It is not made if the cause then needs a
+// person.
 func testUnsettledCauseWaits(t *testing.T, on storage) {
 	for name, test := range map[string]struct {
 		then alerts.Cause
@@ -405,8 +406,8 @@ func testUnsettledCauseWaits(t *testing.T, on storage) {
 	}
 }
 
-// A value that is relative to the baseline is settled when the request opens, from the incident's group; where it cannot be,
-// nothing is ordered.
+// A value relative to the baseline is resolved when the request opens, from the incident's group. If that is
+// impossible, nothing is ordered.
 func testContractRelativeToTheBaseline(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

@@ -19,13 +19,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// busyTrainer is a receiver that acts once on each webhook id, takes a second for each attempt, and fails every third.
+// busyTrainer is a receiver that acts once on each webhook id, takes a second for each attempt, and fails every
+// third one.
 type busyTrainer struct {
 	mu       sync.Mutex
 	attempts int
 	inFlight map[string]int
 	acted    map[string]int
-	overlaps []string // ids that arrived while an attempt at them was still in flight
+	overlaps []string // ids that arrived while an attempt with the same id was in flight
 }
 
 func (b *busyTrainer) answer(w http.ResponseWriter, req *http.Request) {
@@ -56,9 +57,9 @@ func testSeveralInstances(t *testing.T, on storage) {
 	})
 }
 
-// severalInstances has four instances consider the same incidents at once, after a fifth has died holding a claim, and
-// disturbs them meanwhile. It checks every rule of the ledger, and gives how many decisions opened a request and how many
-// requests there are. It must be called in a bubble.
+// severalInstances lets four instances consider the same incidents at once, after a fifth has died while it held a
+// claim, and disturbs them meanwhile. It checks every rule of the ledger, and returns how many decisions opened a
+// request and how many requests there are. It must be called in a bubble.
 func severalInstances(t *testing.T, on storage, disturb func()) (opened, requests int) {
 	const incidents = 5
 	trainer := &busyTrainer{inFlight: map[string]int{}, acted: map[string]int{}}
@@ -107,7 +108,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 			mu.Unlock()
 		}
 	}
-	for range incidents { // each round delivers what the one before has opened
+	for range incidents { // each round delivers what the previous one has opened
 		var telling sync.WaitGroup
 		telling.Go(disturb)
 		for i, d := range instances {
@@ -141,7 +142,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 	return opened + 1, len(all) // the dead instance opened one
 }
 
-// checkRules checks what must hold of any ledger all of whose requests have been delivered.
+// checkRules checks what must be true for any ledger whose requests have all been delivered.
 func (r *rig) checkRules(all []ledger.Request) {
 	r.t.Helper()
 	bodies := map[string][]byte{}
@@ -152,7 +153,7 @@ func (r *rig) checkRules(all []ledger.Request) {
 		bodies[a.id] = a.body
 	}
 	incidents := map[string]bool{}
-	closed := map[string]time.Time{}         // of a policy's request before
+	closed := map[string]time.Time{}         // of the policy's previous request
 	for _, q := range slices.Backward(all) { // the oldest first
 		if incidents[q.Origin] || q.State != ledger.StateFailed || bodies[q.ID] == nil {
 			r.t.Errorf("request %+v: want one of the incident, delivered, and its job failed", q)
@@ -239,7 +240,7 @@ func testClaimIsHeldByOne(t *testing.T, on storage) {
 			end = ledger.ClaimEnd(trainer, time.Now())
 		}
 
-		// Those who lost their claims were only slow.
+		// The instances that lost their claims were only slow.
 		finish(r.Desk, 1, target.Attempt{Result: target.ResultTimeout}, ledger.Step{State: ledger.StateOpen, Retry: time.Now()})
 		finish(other, 2, target.Attempt{Result: target.ResultTimeout}, ledger.Step{State: ledger.StateDeadLetter})
 		if q := r.request(); q.State != ledger.StateOpen || !q.NextAttempt.Equal(end) {
@@ -281,7 +282,7 @@ func testWithdrawnInFlight(t *testing.T, on storage) {
 	})
 }
 
-// PostgreSQL keeps no NUL in a text, and whatever stands in telemetry and answers must not end the service.
+// PostgreSQL cannot store a NUL in a text, and no text from telemetry or answers may end the service.
 func testTextWithNUL(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("busy\x00")) })

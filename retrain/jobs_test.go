@@ -22,7 +22,7 @@ import (
 
 const jobToken = "token-of-the-service-account"
 
-// jobConfig is that of a desk whose target creates Jobs on an API server.
+// jobConfig returns the configuration of a desk whose target creates Jobs on an API server.
 func jobConfig(t *testing.T, api string, on ledger.Config) Config {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ spec:
 	}
 }
 
-// jobServer holds one Job, as an API server does.
+// jobServer holds one Job, like an API server.
 type jobServer struct {
 	mu      sync.Mutex
 	created []map[string]any
@@ -70,7 +70,7 @@ func (s *jobServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	reply := func(code int, with any) {
 		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(with) // the client is the test
+		_ = json.NewEncoder(w).Encode(with) // the client checks the result
 	}
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+jobToken:
@@ -93,19 +93,19 @@ func (s *jobServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// statusOf is the status of a Job or a pod with one condition.
+// statusOf returns the status of a Job or a pod with one condition.
 func statusOf(condition, reason string) map[string]any {
 	return map[string]any{"failed": 1, "conditions": []any{map[string]any{"type": condition, "status": "True", "reason": reason, "message": "by the test"}}}
 }
 
-// exited is the status of a pod whose container has exited.
+// exited returns the status of a pod whose container has exited.
 func exited(phase string, code int, message string) map[string]any {
 	return map[string]any{"phase": phase, "containerStatuses": []any{map[string]any{
 		"name": "train", "state": map[string]any{"terminated": map[string]any{"exitCode": code, "reason": "Error", "message": message}},
 	}}}
 }
 
-// A Job is created for a request, and followed to its end by desks that know nothing of each other.
+// A Job is created for a request, and followed to its end by desks that share no state.
 func testJobMakesAVersion(t *testing.T, on storage) {
 	s := &jobServer{log: "epoch 1 with " + jobToken + "\n"}
 	api := httptest.NewServer(s)
@@ -139,7 +139,7 @@ func testJobMakesAVersion(t *testing.T, on storage) {
 	}
 }
 
-// What a Job did while no instance ran is seen after the start, however late that is.
+// The result of a Job that ended while no instance ran is seen after the start, however late that is.
 func testJobEndsWhileNothingRuns(t *testing.T, on storage) {
 	s := &jobServer{}
 	api := httptest.NewServer(s)
@@ -158,7 +158,7 @@ func testJobEndsWhileNothingRuns(t *testing.T, on storage) {
 	}
 }
 
-// longAgo lets the time of all requests pass while no desk runs.
+// longAgo makes all requests overdue while no desk runs.
 func longAgo(t *testing.T, on ledger.Config) {
 	t.Helper()
 	put(t, on, `UPDATE requests SET due_at = $1 WHERE closed_at IS NULL`, time.Now().Add(-time.Hour).UnixMilli())
@@ -182,8 +182,8 @@ func testJobFails(t *testing.T, on storage) {
 	}
 }
 
-// A training that has reported its version may leave another one in its result. The first one counts, and the
-// desk goes on.
+// A training that has reported its version may leave another one in its result. The first version counts, and the
+// desk continues.
 func TestResultOfAnotherVersion(t *testing.T) {
 	dir := t.TempDir()
 	d, stop := runDesk(t, commandConfig(t, dir, onSQLite(t), "while [ ! -e go ]; do sleep 0.01; done", `echo '{"policy_version": "v8"}' > "$REWARDWATCH_RESULT"`))
@@ -209,7 +209,7 @@ func TestResultOfAnotherVersion(t *testing.T) {
 	if q := awaitState(t, d, decision.Request, ledger.StateVerifying); q.NewVersion != "v7" {
 		t.Errorf("version %q", q.NewVersion)
 	}
-	stop() // which checks that the desk ended without an error
+	stop() // also checks that the desk ended without an error
 }
 
 func TestManifestsAreChecked(t *testing.T) {

@@ -38,7 +38,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// cluster is a real API server with RBAC. It has no controllers and no nodes: the test plays them.
+// cluster is a real API server with RBAC. It has no controllers and no nodes: the test acts as both.
 type cluster struct {
 	t      *testing.T
 	url    string
@@ -79,7 +79,7 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) ask(token, method, path string, body any) (status int, answer map[string]any) {
 	c.t.Helper()
 	var text []byte
-	if body != nil { // else the options of a deletion are in its path
+	if body != nil { // otherwise, the options of a deletion are in its path
 		var err error
 		text, err = json.Marshal(body)
 		check(c.t, err)
@@ -98,7 +98,7 @@ func (c *cluster) ask(token, method, path string, body any) (status int, answer 
 	return resp.StatusCode, answer
 }
 
-// must has the administrator do something that succeeds.
+// must sends a request of the administrator that has to succeed.
 func (c *cluster) must(method, path string, body any) map[string]any {
 	c.t.Helper()
 	status, answer := c.ask(c.admin, method, path, body)
@@ -154,7 +154,7 @@ func (c *cluster) tokenOf(account string) (file string) {
 	return file
 }
 
-// node registers a node whose kubelet serves logs: of 10 MB, and with the end that a pod has.
+// node registers a node whose kubelet serves logs of 10 MB, with the end that belongs to the pod.
 func (c *cluster) node(end func(pod string) string) {
 	c.t.Helper()
 	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -185,7 +185,7 @@ const (
 	podsPath = "/api/v1/namespaces/ml/pods"
 )
 
-// fate is how a Job ends, and what the request then says.
+// fate is how a Job ends, and the resulting request.
 type fate struct {
 	reason  string // of the failed Job; "" if it is complete
 	pod     map[string]any
@@ -213,7 +213,8 @@ func fates() map[string]fate {
 	}
 }
 
-// controller plays the controllers and the kubelet: each Job gets a pod that is ready, and ends after the second look.
+// controller acts as the controllers and the kubelet: each Job gets a pod that is ready, and ends after the second
+// look.
 type controller struct {
 	*cluster
 	seen map[string]int      // looks, by uid
@@ -239,7 +240,7 @@ func (c *controller) look() {
 	}
 }
 
-// run creates the pod of a Job from its template, and has it run.
+// run creates the pod of a Job from its template, and lets it run.
 func (c *controller) run(name string, job map[string]any) {
 	c.t.Helper()
 	template := job["spec"].(map[string]any)["template"].(map[string]any)
@@ -252,7 +253,7 @@ func (c *controller) run(name string, job map[string]any) {
 
 func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// end ends a Job as its fate wants.
+// end ends a Job according to its fate.
 func (c *controller) end(name string, f fate) {
 	c.t.Helper()
 	if f.pod != nil {
@@ -278,14 +279,15 @@ func (c *controller) end(name string, f fate) {
 	c.must("PATCH", jobsPath+"/"+name+"/status", map[string]any{"status": status})
 }
 
-// The variable that makes a process the one that is killed: url, certificate authority, token file, directory, and a number.
+// killedJobs is the variable that makes a process the one that is killed: url, certificate authority, token file,
+// directory, and a number.
 const killedJobs = "REWARDWATCH_TEST_KILLED_JOBS"
 
-// orderedEach is how many requests each process that is killed makes.
+// orderedEach is the number of requests of each process that is killed.
 const orderedEach = 3
 
-// TestKubernetesJobs has desks, of which some are killed while they create Jobs, train with a real API server, with the role
-// of the chart alone.
+// TestKubernetesJobs has desks train with a real API server, only with the role of the chart. Some desks are killed
+// while they create Jobs.
 func TestKubernetesJobs(t *testing.T) {
 	if with := strings.Fields(os.Getenv(killedJobs)); len(with) > 0 {
 		d, _ := runDesk(t, realJobs(t, with[0], with[1], with[2], with[3]))
@@ -335,13 +337,13 @@ func (c *cluster) permits(t *testing.T, token string) {
 	}
 }
 
-// killedWithJobs kills processes as soon as the API server has a Job of theirs: in every second round before they receive
-// the response, so that the request is certain to be delivered again, and otherwise at a random moment.
+// killedWithJobs kills processes as soon as the API server has one of their Jobs: in every second round before they
+// receive the response, so that the request is certain to be delivered again, and otherwise at a random moment.
 func killedWithJobs(t *testing.T, c *cluster, token string) {
 	const kills = 15
 	directory := t.TempDir()
 	proxy := c.withhold(t)
-	held := map[string]bool{} // the Jobs whose responses were withheld
+	held := map[string]bool{} // Jobs whose responses were withheld
 	for round := range kills {
 		before := len(c.jobs())
 		api, ca, created := c.url, c.ca, func() bool { return len(c.jobs()) > before }
@@ -356,7 +358,7 @@ func killedWithJobs(t *testing.T, c *cluster, token string) {
 		}
 		time.Sleep(rand.N(20 * time.Millisecond))
 		check(t, process.Process.Kill())
-		_ = process.Wait() // that it was killed is no news
+		_ = process.Wait() // it was killed on purpose
 		for len(proxy.created) > 0 {
 			held[<-proxy.created] = true
 		}
@@ -391,10 +393,10 @@ func killedWithJobs(t *testing.T, c *cluster, token string) {
 	t.Logf("%d kills; %d of %d requests were delivered more than once, at least %d of them with a Job from before", kills, repeated, len(all), len(held))
 }
 
-// withholding is a proxy of an API server that gives no response to a Job that was created.
+// withholding is a proxy of an API server that withholds the response for a created Job.
 type withholding struct {
 	url, ca string
-	created chan string // the names of the Jobs
+	created chan string // names of the Jobs
 }
 
 func (c *cluster) withhold(t *testing.T) withholding {
@@ -424,7 +426,7 @@ func (c *cluster) withhold(t *testing.T) withholding {
 	return w
 }
 
-// followedJobs checks what requests say of Jobs that end in every way.
+// followedJobs checks the requests of Jobs that end in every possible way.
 func followedJobs(t *testing.T, c *cluster, token string) {
 	played := &controller{c, map[string]int{}, map[string][]string{}}
 	d, stop := runDesk(t, realJobs(t, c.url, c.ca, token, t.TempDir()))
@@ -480,7 +482,7 @@ func resent(t *testing.T, c *cluster, d *Desk, request string) {
 	}
 }
 
-// refusedJobs checks what a request says of a Job that the API server refuses.
+// refusedJobs checks the request of a Job that the API server refuses.
 func refusedJobs(t *testing.T, c *cluster, token string) {
 	c.must("POST", "/api/v1/namespaces/watch/serviceaccounts", map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "stranger"}})
 	for name, test := range map[string]struct {

@@ -15,14 +15,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// ordering makes the recipe of the trigger order another kind.
+// ordering changes the recipe of the trigger to another kind of order.
 func (r *rig) ordering(kind recipe.Kind) {
 	r.t.Helper()
 	dir := r.t.TempDir()
 	for _, file := range []string{"base.yaml", "ranker.yaml"} {
 		text, err := os.ReadFile(filepath.Join("recipe/testdata/recipes", file))
 		check(r.t, err)
-		if file == "base.yaml" { // the other one inherits it
+		if file == "base.yaml" { // the other recipe inherits it
 			text = append([]byte("order: "+string(kind)+"\n"), text...)
 		}
 		check(r.t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
@@ -32,8 +32,8 @@ func (r *rig) ordering(kind recipe.Kind) {
 	r.recipes = recipes
 }
 
-// The other orders have the same contract, ledger and closing as a retraining. Their targets receive the kind, and only
-// the job says which version counts: it may be the one that is live.
+// The other orders have the same contract, ledger and closing as a retraining. Their targets receive the kind, and
+// only the job reports which version counts: it may be the live one.
 func testOrdersOfALearner(t *testing.T, on storage) {
 	for _, kind := range recipe.Kinds() {
 		synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func testOrdersOfALearner(t *testing.T, on storage) {
 	}
 }
 
-// Such an order for a policy that does not learn all the time is refused.
+// Such an order is refused for a policy that does not learn all the time.
 func testOrdersNeedALearner(t *testing.T, on storage) {
 	for name, learns := range map[string]func(string) bool{"unknown": nil, "frozen": func(string) bool { return false }} {
 		synctest.Test(t, func(t *testing.T) {

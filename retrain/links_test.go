@@ -37,7 +37,7 @@ func testLinkDecidesOnce(t *testing.T, on storage) {
 		r := newRig(t, on)
 		q := r.waiting("ranker")
 		token := r.token(q)
-		for range 2 { // looking at it decides nothing
+		for range 2 { // viewing it decides nothing
 			if seen, err := r.LinkedRequest(t.Context(), q.ID, token); err != nil || seen.State != ledger.StateAwaitingApproval {
 				t.Fatalf("%+v, %v, want one that waits", seen, err)
 			}
@@ -68,7 +68,7 @@ func testLinkDecidesOnce(t *testing.T, on storage) {
 		if states := r.states(q.ID); decided != 1 || len(states) != 2 {
 			t.Errorf("%d uses decided, states %v; want one", decided, states)
 		}
-		// Who approved it by the link cannot take it back by the link, although it has not left yet.
+		// A person who approved a request by its link cannot take that back by the link, even before the delivery.
 		other := r.waiting("other")
 		token = r.token(other)
 		opened, err := r.ApproveByLink(t.Context(), other.ID, token, "ann", "go on")
@@ -162,7 +162,7 @@ func testLinkEndsInTime(t *testing.T, on storage) {
 	})
 }
 
-// The key is that of the ledger: a link of one instance, or of the process before, holds in all.
+// The key is that of the ledger, so a link of another instance, or of an earlier process, is valid everywhere.
 func testLinkOfAllInstances(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -178,7 +178,7 @@ func testLinkOfAllInstances(t *testing.T, on storage) {
 	})
 }
 
-// A target receives a token that permits the reports of the request that it comes with.
+// A target receives a token that permits reports on the request that it comes with.
 func testReportTokenOfADelivery(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		var tokens []string

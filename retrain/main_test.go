@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
-// TestMain makes the test binary be the supervisor of the commands that it runs, as the rewardwatch binary is.
+// TestMain lets the test binary act as the supervisor of the commands that it runs, like the rewardwatch binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != command.Verb {
 		goleak.VerifyTestMain(m)

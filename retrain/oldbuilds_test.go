@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// A contract that is empty once its templates are filled opens no request, and the service lives on.
+// A contract that is empty once its templates are filled opens no request, and the service continues.
 func testOrderThatBreaksItsPromise(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -56,7 +56,7 @@ func testOrderThatBreaksItsPromise(t *testing.T, on storage) {
 	})
 }
 
-// writeOldLedger makes a ledger with the first migration alone, and an open request.
+// writeOldLedger creates a ledger with only the first migration, and an open request.
 func writeOldLedger(t *testing.T, cfg ledger.Config) {
 	t.Helper()
 	migrated(t, cfg, "0001_ledger.sql")
@@ -68,7 +68,8 @@ func writeOldLedger(t *testing.T, cfg ledger.Config) {
 	put(t, cfg, `INSERT INTO history (request, at, state, reason) VALUES ('rr_old', $1, 'open', '')`, now.UnixMilli())
 }
 
-// A ledger of a build before recipes is taken over. What it would still have sent has no contract, and is given up unsent.
+// A ledger of a build without recipes is upgraded. Requests that it would still have sent have no contract, and are
+// given up unsent.
 func testRequestOfABuildBeforeRecipes(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		old := func(t *testing.T) ledger.Config {
@@ -85,7 +86,7 @@ func testRequestOfABuildBeforeRecipes(t *testing.T, on storage) {
 		if got := r.results(); len(got) != 1 || got[0] != target.ResultInvalid {
 			t.Errorf("results %v, want invalid", got)
 		}
-		r.stop() // or it would be sent
+		r.stop() // otherwise it would be sent
 		if d := r.consider(retraintest.Incident("i1", "ranker")); d.Reason != ledger.Opened {
 			t.Errorf("the next incident: %+v, want opened", d)
 		}

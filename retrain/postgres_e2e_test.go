@@ -23,17 +23,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// TestE2EPostgreSQL runs the tests of the ledger on PostgreSQL, and those of what only a server can do.
+// TestE2EPostgreSQL runs the tests of the ledger on PostgreSQL, and those that need a server.
 func TestE2EPostgreSQL(t *testing.T) {
 	p := ledgertest.StartPostgreSQL(t)
 	t.Run("Ledger", func(t *testing.T) { testLedger(t, onServer(p)) })
 	t.Run("BrokenConnections", func(t *testing.T) { testBrokenConnections(t, p) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, p) })
 	t.Run("Crashes", func(t *testing.T) { testCrashes(t, p.Schema(t)) })
-	t.Run("GoesDown", func(t *testing.T) { testGoesDown(t, p) }) // and stays so
+	t.Run("GoesDown", func(t *testing.T) { testGoesDown(t, p) }) // and stays down
 }
 
-// Connections are ended by the server at any point of a transaction, also while it commits.
+// The server ends connections at any point of a transaction, also during a commit.
 func testBrokenConnections(t *testing.T, p *ledgertest.PostgreSQL) {
 	breakOne := `SELECT pg_terminate_backend(pid)::text || pg_sleep(.02)::text FROM pg_stat_activity
 		WHERE application_name = 'rewardwatch' ORDER BY random() LIMIT 1`
@@ -49,7 +49,7 @@ func testBrokenConnections(t *testing.T, p *ledgertest.PostgreSQL) {
 		if broken < 50 {
 			t.Errorf("%d connections were broken, want 50 at least", broken)
 		}
-		// Where a connection broke while a request was committed, the next try finds it requested already.
+		// If a connection broke while a request was committed, the next try finds it already requested.
 		if opened > requests {
 			t.Errorf("%d decisions opened a request, and there are %d", opened, requests)
 		}
@@ -59,8 +59,8 @@ func testBrokenConnections(t *testing.T, p *ledgertest.PostgreSQL) {
 	}
 }
 
-// The server is down when the service starts, goes down again while nothing happens, and again while a webhook is on its
-// way. Nothing is lost, and nothing is said of the password.
+// The server is down when the service starts, goes down again while nothing happens, and again during the delivery
+// of a webhook. Nothing is lost, and the password is not logged.
 func testGoesDown(t *testing.T, p *ledgertest.PostgreSQL) {
 	cfg := testConfig(t, onServer(p))
 	var log lockedBuffer
@@ -178,7 +178,7 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// delivered counts the delivered requests, none while the server cannot be reached.
+// delivered counts the delivered requests, 0 while the server cannot be reached.
 func delivered(t *testing.T, d *Desk) (n int) {
 	all, err := d.Requests(t.Context(), 10)
 	if err != nil {

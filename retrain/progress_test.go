@@ -55,7 +55,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 		report := func(what Report) ledger.Request {
 			t.Helper()
 			var q ledger.Request
-			for range 2 { // who has not heard the answer tells again
+			for range 2 { // a job that did not receive the answer reports again
 				var err error
 				q, err = r.Report(t.Context(), id, what)
 				check(t, err)
@@ -134,7 +134,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 	})
 }
 
-// A new version that telemetry shows is as good as a job that tells of it.
+// A new version that the telemetry shows counts like one that a job reports.
 func testTelemetryTellsOfTheVersion(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -160,14 +160,14 @@ func testTelemetryTellsOfTheVersion(t *testing.T, on storage) {
 	})
 }
 
-// A ledger that is slow to answer holds up the one who asks it, and no other policy.
+// A slow ledger delays the caller that queries it, and no other policy.
 func testAwaitedWhileAnotherAsks(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		q := r.delivered()
 		r.Awaited(t.Context(), "ranker")
 		time.Sleep(awaitedEvery)
-		r.awaited.asking.Lock() // another one asks, and waits for the answer
+		r.awaited.asking.Lock() // another caller is querying, and waits for the answer
 		_, err := r.Report(t.Context(), q.ID, Report{State: JobSucceeded, Version: "v3"})
 		check(t, err)
 		if v, found := r.Awaited(t.Context(), "ranker"); !found || v.Version != "" {
@@ -186,7 +186,7 @@ func testAwaitedWhileAnotherAsks(t *testing.T, on storage) {
 	})
 }
 
-// A job knows better than telemetry which version it has made, but says it once.
+// A job's report of its version takes precedence over the telemetry, but only once.
 func testJobCorrectsTheVersionOfTelemetry(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -234,7 +234,7 @@ func testReportThatIsMissingSomething(t *testing.T, on storage) {
 	})
 }
 
-// A job may be quicker than the answer to its order.
+// A job may report before the answer to its order.
 func testJobTellsBeforeTheAnswer(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -318,8 +318,8 @@ func testStatesEndAfterAStart(t *testing.T, on storage) {
 	})
 }
 
-// Starts extend the time of a state once, however many there are, also of another instance while this one runs: the job
-// of a request may be dead, and its policy must not wait for it forever.
+// However many starts there are, they extend the time of a state once, also starts of another instance while this
+// one runs: the job of a request may be dead, and its policy must not wait for it forever.
 func testStatesEndDespiteStarts(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -343,7 +343,7 @@ func testStatesEndDespiteStarts(t *testing.T, on storage) {
 		r.run()
 		same("this instance")
 		r.pass(ledger.ReportMargin/2 - 2*overdueEvery)
-		check(t, r.ledger.Resume(t.Context(), r.cfg.Targets)) // as another desk does, which cannot open the same file
+		check(t, r.ledger.Resume(t.Context(), r.cfg.Targets)) // like another desk, which cannot open the same file
 		same("another instance")
 		r.pass(4 * overdueEvery)
 		if q := r.request(); q.State != ledger.StateInconclusive {
@@ -352,8 +352,8 @@ func testStatesEndDespiteStarts(t *testing.T, on storage) {
 	})
 }
 
-// Telemetry of the time in which no instance ran is still read, and decides what its version shows. Without it, the state ends
-// then.
+// Telemetry from a time in which no instance ran is still read, and can decide the verdict on its version. Without
+// it, the state ends then.
 func testVerdictAfterAStart(t *testing.T, on storage) {
 	for _, shown := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -394,8 +394,8 @@ func (r *rig) waiting(policy string) ledger.Request {
 	return q
 }
 
-// What drifts while an order waits for a person is in the webhook that leaves once it is approved, wherever the recipe has put the
-// offsets. What drifts after that is not: what the receiver has stands.
+// Data that drift while an order waits for a person are in the webhook that is sent after the approval, wherever
+// the recipe has put the offsets. Later drifted data are not: the receiver's copy stays as it is.
 func testDriftedDataIsCutAgain(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -408,7 +408,7 @@ func testDriftedDataIsCutAgain(t *testing.T, on storage) {
 			inc.Alarms = slices.Clone(opened.Alarms)
 			inc.Alarms[0].Offsets = []ingest.Range{{Partition: 0, First: 1000, Last: last}, {Partition: 7, First: 3, Last: 3}}
 			other := inc.Alarms[0]
-			other.Signal, other.Offsets = "episode_length", []ingest.Range{{Partition: 5, First: 1, Last: 9}} // which did not order it
+			other.Signal, other.Offsets = "episode_length", []ingest.Range{{Partition: 5, First: 1, Last: 9}} // which did not cause the order
 			inc.Alarms = append(inc.Alarms, other)
 			return inc
 		}
@@ -450,7 +450,8 @@ func testDriftedDataIsCutAgain(t *testing.T, on storage) {
 	})
 }
 
-// The metric of steps says what was done with the last request of a policy, by whom and when, until a week after its end.
+// The metric of steps shows what was done with the last request of a policy, by whom and when, until a week after
+// its end.
 func testStepsOfTheLastRequest(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -492,7 +493,7 @@ func testStepsOfTheLastRequest(t *testing.T, on storage) {
 		_, err = r.Reject(t.Context(), id, "bob", "never ends")
 		check(t, err)
 		lines = append(lines, step("untracked", "bob", time.Now()))
-		r.reopen() // without its queue, whose turns take time
+		r.reopen() // without its queue, whose polls take time
 		r.pass(alerts.ExportedAfterEnd)
 		stepsAre(lines...)
 		r.pass(time.Second)
@@ -502,7 +503,7 @@ func testStepsOfTheLastRequest(t *testing.T, on storage) {
 	})
 }
 
-// A person's name may have bytes that no label may have.
+// A person's name may contain bytes that a label may not.
 func TestStepsOfANameThatIsNotUTF8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onSQLite)
@@ -606,8 +607,8 @@ func testUnfinishedRequestIsRejected(t *testing.T, on storage) {
 	}
 }
 
-// A job may report before the answer to its delivery arrives. Its target had the request all the same, and the answer does
-// not undo what a person decided meanwhile.
+// A job may report before the answer to its delivery arrives. Its target had the request all the same, and the
+// answer does not undo what a person decided meanwhile.
 func testRejectedBeforeTheAnswer(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -634,7 +635,8 @@ func testRejectedBeforeTheAnswer(t *testing.T, on storage) {
 	})
 }
 
-// What was seen is held against the history in the transaction of the change: states recur, and everything unfinished can be rejected.
+// The history that a person saw is compared in the transaction of the change: states recur, and everything
+// unfinished can be rejected.
 func testDoSeen(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -689,7 +691,7 @@ func testResend(t *testing.T, on storage) {
 		}
 		r.pass(time.Minute)
 		r.failJobs()
-		for range 2 { // what is lost at the receiver can be sent again too
+		for range 2 { // what the receiver has lost can be sent again, too
 			_, err := r.Resend(t.Context(), id, "ann", "the trainer is back")
 			check(t, err)
 			r.pass(soon)
@@ -704,8 +706,8 @@ func testResend(t *testing.T, on storage) {
 	})
 }
 
-// The last job of a pipeline reports that the run has failed, even if a stage has reported that before, or has succeeded:
-// the first report counts.
+// The last job of a pipeline reports that the run has failed, even if a stage has reported that before, or has
+// succeeded: the first report counts.
 func testFirstReportOfAFailureCounts(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

@@ -65,7 +65,8 @@ func testFinishedJobsAreDropped(t *testing.T, on storage) {
 	})
 }
 
-// A request has no job where a build before the queue opened it, and one that no process works on where one has died.
+// A request has no job if a build without the queue opened it, and a job that no process works on if a process has
+// died.
 func testRequestWithoutAJob(t *testing.T, on storage) {
 	for name, lose := range map[string]string{
 		"it is gone":          `DELETE FROM river_job`,
@@ -110,7 +111,7 @@ func testRequestWithTwoJobs(t *testing.T, on storage) {
 	})
 }
 
-// The queue polls once a second, but what this process opens it delivers at once.
+// The queue polls once a second, but a request that this process opens is delivered at once.
 func testRequestIsDeliveredAtOnce(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -139,7 +140,7 @@ func testJobOfAnUnknownTarget(t *testing.T, on storage) {
 	})
 }
 
-// panicking is an adapter with a mistake.
+// panicking is an adapter with a bug.
 type panicking struct{}
 
 func (panicking) Send(context.Context, target.Message) target.Attempt { panic("index out of range") }
@@ -157,7 +158,7 @@ func testOrderThatPanicsIsGivenUp(t *testing.T, on storage) {
 	})
 }
 
-// Wherever the machine stands, a retry comes when it is due.
+// A retry is made when it is due, whatever the time zone of the machine is.
 func testRetriesInAnyZone(t *testing.T, on storage) {
 	defer func(zone *time.Location) { time.Local = zone }(time.Local)
 	for name, hours := range map[string]int{"Tokyo": 9, "New York": -5} {
@@ -178,7 +179,7 @@ func testRetriesInAnyZone(t *testing.T, on storage) {
 	}
 }
 
-// The lease of a process that was killed while its clock was ahead keeps no one from retrying.
+// The lease of a process that was killed while its clock was ahead does not prevent retries.
 func testLeaseOfTheDead(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, retraintest.Status(500))

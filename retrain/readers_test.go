@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// A search costs the database as much as it has words: 10,000 of them took 15 s.
+// The cost of a search grows with its number of words: 10,000 of them took 15 s.
 func testSearchForManyWords(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -43,7 +43,7 @@ func testSearchForManyWords(t *testing.T, on storage) {
 	})
 }
 
-// Waiting says for how long who changes something has been waiting.
+// Waiting returns how long the oldest change has been waiting.
 func testWaitingForTheLedger(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

@@ -27,13 +27,13 @@ import (
 
 // arrival is one request as the receiver saw it.
 type arrival struct {
-	at     time.Duration // since the rig was made
+	at     time.Duration // since the rig was created
 	id     string
 	body   []byte
-	verify error // what the official library says of its signature
+	verify error // result of the official library's check of its signature
 }
 
-// receiver is a webhook endpoint that answers by a script, one handler a request, and after its end with 200.
+// receiver is a webhook endpoint that answers by a script, one handler per request, and with 200 after its end.
 type receiver struct {
 	start  time.Time
 	script []http.HandlerFunc
@@ -73,11 +73,11 @@ type rig struct {
 	receiver  *receiver
 	transport http.RoundTripper
 	reg       *prometheus.Registry
-	service   context.Context // that the desk is opened with
-	stop      func()          // ends Run and gives its error to the test; nil while it does not run
+	service   context.Context // with which the desk is opened
+	stop      func()          // ends Run and passes its error to the test; nil while it does not run
 }
 
-// newRig must be called in a bubble.
+// newRig creates a rig. It must be called in a bubble.
 func newRig(t *testing.T, on storage, script ...http.HandlerFunc) *rig {
 	t.Helper()
 	network := retraintest.NewNetwork()
@@ -111,7 +111,7 @@ func testConfig(t *testing.T, on storage) Config {
 	}
 }
 
-// testRecipes are the recipes of testConfig.
+// testRecipes returns the recipes of testConfig.
 func testRecipes(t testing.TB) recipe.Recipes {
 	t.Helper()
 	recipes, err := recipe.Load("recipe/testdata/recipes", []string{"env"})
@@ -125,7 +125,7 @@ func (r *rig) reopen() {
 	r.Desk, r.reg = r.another()
 }
 
-// another opens one more desk on the same ledger, as another instance does. The caller closes it.
+// another opens another desk on the same ledger, like another instance. The caller closes it.
 func (r *rig) another() (*Desk, *prometheus.Registry) {
 	r.t.Helper()
 	reg := prometheus.NewRegistry()
@@ -156,13 +156,13 @@ func (r *rig) run() {
 	}
 }
 
-// soon is when an order has been delivered that a desk had to notice, which runs seldom.
+// soon is the time within which a desk that runs seldom delivers an order.
 const soon = 10 * time.Second
 
-// runSeldom is Run for bubbles in which many hours pass: it stops the queue while no job is due, as that looks into the ledger
-// twice a second otherwise.
+// runSeldom is Run for bubbles in which many hours pass. It stops the queue while no job is due, because the queue
+// would otherwise poll the ledger twice a second.
 func runSeldom(ctx context.Context, t testing.TB, d *Desk) error {
-	db := database(t, d.cfg.Ledger) // opening it takes far longer than asking it
+	db := database(t, d.cfg.Ledger) // opening it takes far longer than querying it
 	defer db.Close()
 	queue := &jobs{db: db, server: d.cfg.Ledger.OnPostgreSQL()}
 	return d.runWith(ctx, func(ctx context.Context) error {
@@ -170,7 +170,7 @@ func runSeldom(ctx context.Context, t testing.TB, d *Desk) error {
 			busy, cancel := context.WithCancel(ctx)
 			ended := make(chan error, 1)
 			go func() { ended <- d.dispatcher.run(busy) }()
-			for again := true; again; again = queue.due(ctx, 15*time.Second) { // stopped at once, a queue may leave the lease of a leader behind
+			for again := true; again; again = queue.due(ctx, 15*time.Second) { // a queue that is stopped at once may leave the lease of a leader behind
 				select {
 				case err := <-ended:
 					cancel()
@@ -194,14 +194,15 @@ func runSeldom(ctx context.Context, t testing.TB, d *Desk) error {
 	})
 }
 
-// jobs asks a ledger for those of its queue. It is asked every few seconds of many hours, so the statement is prepared once.
+// jobs queries a ledger for the jobs of its queue. It does so every few seconds over many hours, so the statement
+// is prepared once.
 type jobs struct {
 	db     *sql.DB
 	server bool // on PostgreSQL
 	asked  *sql.Stmt
 }
 
-// due reports whether a job is worked on, or one is due in so long or sooner.
+// due reports whether a job is being worked on, or is due within the given time.
 func (j *jobs) due(ctx context.Context, in time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
@@ -211,7 +212,7 @@ func (j *jobs) due(ctx context.Context, in time.Duration) bool {
 		j.asked, err = j.db.PrepareContext(ctx, `SELECT EXISTS (
 			SELECT 1 FROM river_job WHERE state = 'running' OR state IN ('available', 'scheduled', 'retryable') AND scheduled_at <= $1)`)
 		if err != nil {
-			return true // the queue tells of a ledger that is gone
+			return true // the queue reports a missing ledger
 		}
 	}
 	var found bool
@@ -220,10 +221,10 @@ func (j *jobs) due(ctx context.Context, in time.Duration) bool {
 		at = time.Now().Add(in).UTC().Format("2006-01-02 15:04:05.000")
 	}
 	err := j.asked.QueryRowContext(ctx, at).Scan(&found)
-	return err != nil || found // the queue tells of a ledger that is gone
+	return err != nil || found // the queue reports a missing ledger
 }
 
-// pass lets the bubble's clock run.
+// pass lets time pass on the bubble's clock.
 func (r *rig) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -255,7 +256,7 @@ func onlyStatement(statement string, args ...any) func(*ledger.Tx) error {
 	}
 }
 
-// failJobs has all jobs fail that have their order, so that nothing is unfinished but what is not delivered.
+// failJobs reports the failure of all jobs that have their order, so that only undelivered requests are unfinished.
 func (r *rig) failJobs() {
 	r.t.Helper()
 	all, err := r.Requests(r.t.Context(), 1000)
@@ -268,7 +269,7 @@ func (r *rig) failJobs() {
 	}
 }
 
-// results returns the results of all attempts, the first one first.
+// results returns the results of all attempts, oldest first.
 func (r *rig) results() []target.Result {
 	r.t.Helper()
 	all, err := r.Deliveries(r.t.Context(), "", 100)

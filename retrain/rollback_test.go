@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// missed is a retraining that made things worse, and was delivered.
+// missed returns a delivered retraining that made things worse.
 func (r *rig) missed() ledger.Request {
 	r.t.Helper()
 	q := r.delivered()
@@ -89,7 +89,7 @@ func testRollbackWithoutATarget(t *testing.T, on storage) {
 	})
 }
 
-// What a rollback does that comes while the policy has another unfinished request, and how that ends.
+// What happens to a rollback while the policy has another unfinished request, and how that ends.
 func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 	failed := func(r *rig, id string) {
 		_, err := r.Report(r.t.Context(), id, Report{State: JobFailed, Error: "out of memory", By: "trainer"})
@@ -98,7 +98,7 @@ func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 	for _, tc := range []struct {
 		name     string
 		approval bool
-		end      func(r *rig, id string) // of the other request; nil where the rollback does not wait for it
+		end      func(r *rig, id string) // of the other request; nil if the rollback does not wait for it
 		other    ledger.State
 		want     ledger.State
 		why      string

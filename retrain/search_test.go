@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// searched returns the policies of the requests that a filter chooses.
+// searched returns the policies of the requests that a filter selects.
 func (r *rig) searched(f ledger.Filter) (policies []string, more bool) {
 	r.t.Helper()
 	if f.Limit == 0 {
@@ -28,7 +28,7 @@ func (r *rig) searched(f ledger.Filter) (policies []string, more bool) {
 	return policies, more
 }
 
-// without owns all policies but one.
+// without owns all policies except one.
 type without string
 
 func (w without) Owns(policy string) bool { return policy != string(w) }
@@ -100,7 +100,7 @@ func testSearch(t *testing.T, on storage) {
 	})
 }
 
-// Pages have each request once, also those that were opened in the same millisecond.
+// Pages contain each request once, also requests that were opened in the same millisecond.
 func testSearchByPages(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

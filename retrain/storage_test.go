@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledgertest"
 )
 
-// storage makes an empty ledger for a test, and returns what the configuration says of it.
+// storage creates an empty ledger for a test, and returns its configuration.
 type storage func(t *testing.T) ledger.Config
 
 func onSQLite(t *testing.T) ledger.Config {
@@ -26,7 +26,7 @@ func onServer(p *ledgertest.PostgreSQL) storage {
 	return func(t *testing.T) ledger.Config { return ledger.Config{PostgresURLFile: p.Schema(t)} }
 }
 
-// database opens what a ledger lies in, beside the ledger. The caller closes it.
+// database opens the database of a ledger separately from the ledger. The caller closes it.
 func database(t testing.TB, cfg ledger.Config) *sql.DB {
 	t.Helper()
 	driver, source := "sqlite", "file:"+cfg.SQLite+"?mode=rw&_pragma=busy_timeout(5000)"
@@ -40,7 +40,7 @@ func database(t testing.TB, cfg ledger.Config) *sql.DB {
 	return db
 }
 
-// put executes a statement on what a ledger lies in.
+// put executes a statement on the database of a ledger.
 func put(t testing.TB, cfg ledger.Config, statement string, args ...any) {
 	t.Helper()
 	db := database(t, cfg)
@@ -49,7 +49,7 @@ func put(t testing.TB, cfg ledger.Config, statement string, args ...any) {
 	check(t, db.Close())
 }
 
-// migrated makes a ledger with no migration but the first ones, up to the one of a name.
+// migrated creates a ledger with the migrations up to the named one.
 func migrated(t testing.TB, cfg ledger.Config, last string) {
 	t.Helper()
 	dialect := "postgres"

@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// copyLedger returns the whole ledger as it is, after which the file itself holds it.
+// copyLedger returns the whole ledger as a single file, which the ledger then consists of.
 func (r *rig) copyLedger() []byte {
 	r.t.Helper()
 	copied := filepath.Join(r.t.TempDir(), "copy.db")
@@ -29,7 +29,7 @@ func (r *rig) copyLedger() []byte {
 	return content
 }
 
-// garble overwrites the file, and has no one hold what it was in memory.
+// garble overwrites the file, and drops what connections have in memory.
 func (r *rig) garble() {
 	r.t.Helper()
 	info, err := os.Stat(r.cfg.Ledger.SQLite)
@@ -38,7 +38,7 @@ func (r *rig) garble() {
 	check(r.t, os.WriteFile(r.cfg.Ledger.SQLite, bytes.Repeat([]byte("garbage"), int(info.Size())/7), 0o600))
 }
 
-// putBack has a copy take the place of the file, as an operator would.
+// putBack replaces the file by a copy, as an operator would.
 func (r *rig) putBack(content []byte) {
 	r.t.Helper()
 	file := r.cfg.Ledger.SQLite
@@ -51,7 +51,7 @@ func (r *rig) putBack(content []byte) {
 	check(r.t, os.Rename(file+".copy", file))
 }
 
-// A file that is damaged while the service runs takes the ledger out of use, and a copy that is put back brings it back.
+// If a file is damaged while the service runs, the ledger is suspended. Restoring a copy makes it available again.
 func TestDamagedLedgerIsSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onSQLite)
@@ -131,8 +131,8 @@ rewardwatch_retrain_ledger_suspended `
 	})
 }
 
-// What the receiver answered while the ledger was out of use is kept, so that it gets the order once; what waited is delivered then. The
-// queue looks at the ledger all the time.
+// An answer of the receiver during a suspension is kept, so that it gets the order once; waiting requests are
+// delivered afterwards. The queue queries the ledger all the time.
 func TestAnswerDuringASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -146,7 +146,7 @@ func TestAnswerDuringASuspension(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		r.consider(retraintest.Incident("i1", "ranker"))
-		r.consider(retraintest.Incident("i2", "other")) // both are in the ledger that is put back
+		r.consider(retraintest.Incident("i2", "other")) // both are in the restored ledger
 		go func() { done <- r.Run(ctx) }()
 		r.pass(5 * time.Minute)
 		if err := r.Suspended(); err == nil || len(r.receiver.seen()) != 1 {
@@ -170,7 +170,7 @@ func TestAnswerDuringASuspension(t *testing.T) {
 	})
 }
 
-// The service stops in order while its ledger is out of use, also where an answer waits for it.
+// The service stops cleanly while its ledger is suspended, even if an answer waits for it.
 func TestStopDuringASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, stop := context.WithCancel(t.Context())
@@ -197,7 +197,7 @@ func TestStopDuringASuspension(t *testing.T) {
 	})
 }
 
-// A table that is missing takes the ledger out of use until it is there again, and not until the next one who needs it.
+// A missing table suspends the ledger until the table is back, not only until the next change needs it.
 func TestMissingTableSuspends(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

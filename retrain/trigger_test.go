@@ -65,12 +65,13 @@ func TestTriggerWants(t *testing.T) {
 	}
 }
 
-// shows gives the first alarm of an incident an off-policy estimate.
+// shows adds an off-policy estimate to the first alarm of an incident.
 func shows(shown finding.Shown) func(*alerts.Incident) {
 	return func(i *alerts.Incident) { i.Alarms[0].OffPolicy = &finding.OffPolicy{Shown: shown} }
 }
 
-// The keys of triggers that were there before there were more rules must stay, or a restart with a new build would end their cooldowns.
+// The keys of triggers that use only old rules must stay, because otherwise a restart with a new build would end
+// their cooldowns.
 func TestTriggerKeysStay(t *testing.T) {
 	for want, trigger := range map[string]Trigger{
 		"incident(*) -> trainer":             {On: OnIncident, Target: "trainer", Cooldown: 1, Lasting: 1, Approval: true, Recipe: "x", Severity: alerts.Warning},
@@ -115,7 +116,8 @@ func testApprovalWhereConfigured(t *testing.T, on storage) {
 	})
 }
 
-// A drift orders nothing before it has lasted, by the clock of its telemetry however fast that goes, also over a restart.
+// A drift orders nothing before it has lasted, by the clock of its telemetry however fast that is, also across a
+// restart.
 func testLasting(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -135,7 +137,7 @@ func testLasting(t *testing.T, on storage) {
 				t.Errorf("after %s: %+v, want not_lasted", after, d)
 			}
 			r.reopen()
-			r.pass(time.Hour) // which the telemetry knows nothing of
+			r.pass(time.Hour) // which the telemetry does not see
 		}
 		if d := at(30 * time.Minute); d.Reason != ledger.Opened || !d.Again.IsZero() {
 			t.Errorf("once it has lasted: %+v, want opened", d)
@@ -143,7 +145,7 @@ func testLasting(t *testing.T, on storage) {
 	})
 }
 
-// Where the telemetry has no clock, the time counts from when the ledger first heard of the drift.
+// If the telemetry has no clock, the time counts from when the ledger first saw the drift.
 func testLastingWithoutAClock(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -164,7 +166,7 @@ func testLastingWithoutAClock(t *testing.T, on storage) {
 	})
 }
 
-// scheduled has the rig's desk retrain policies by a schedule alone.
+// scheduled makes the rig's desk retrain policies only by a schedule.
 func scheduled(r *rig, cron string, policies ...string) {
 	r.cfg.Triggers = []Trigger{{On: OnSchedule, Cron: cron, Policies: policies, Recipe: "ranker", Target: "trainer", Cooldown: defaultCooldown}}
 	r.reopen()
@@ -218,7 +220,7 @@ func testSchedule(t *testing.T, on storage) {
 	})
 }
 
-// Of the slots that came while nothing ran, the newest holds, unless it is too old.
+// Of the slots at which nothing ran, the newest is used, unless it is too old.
 func testSlotsMissed(t *testing.T, on storage) {
 	for name, test := range map[string]struct {
 		cron string
@@ -248,7 +250,7 @@ func testSlotsMissed(t *testing.T, on storage) {
 	}
 }
 
-// A slot is decided when it comes, also where that is that nothing is ordered.
+// A slot is decided when it comes, even if nothing is ordered.
 func testSlotOfABusyPolicy(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -300,7 +302,7 @@ func testScheduleOfSeveralInstances(t *testing.T, on storage) {
 }
 
 func TestParseSchedule(t *testing.T) {
-	at := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) // clocks go forward in Berlin the night after
+	at := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) // clocks go forward in Berlin on the following night
 	for text, want := range map[string]string{
 		"0 3 * * 1":                       "2026-03-30T03:00:00Z",
 		" */15 * * * * ":                  "2026-03-28T12:15:00Z",
@@ -388,7 +390,8 @@ func testAsk(t *testing.T, on storage) {
 	})
 }
 
-// A person decides also where a trigger must not: in a cooldown, and on a cause that would have a retraining learn the fault.
+// A person can request a retraining where a trigger must not: during a cooldown, and for a cause with which a
+// retraining would learn the fault.
 func testAskAboutAnIncident(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -420,7 +423,7 @@ func testAskAboutAnIncident(t *testing.T, on storage) {
 	})
 }
 
-// A guard has no baseline and no units: what is asked for from its incident is for the policy, and can be verified.
+// A guard has no baseline and no units. A request from its incident is for the policy, and can be verified.
 func testAskAboutAGuard(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -436,7 +439,7 @@ func testAskAboutAGuard(t *testing.T, on storage) {
 	})
 }
 
-// What only an incident knows is null where none asks for the retraining, and unknown in a text.
+// Fields about an incident are null if none is the reason for the retraining, and unknown in a text.
 func testOrderWithoutAnIncident(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -473,7 +476,7 @@ func testBreaker(t *testing.T, on storage) {
 			}
 		}
 		n := 0
-		// trained has an incident ask for a retraining, and that end.
+		// ended opens a retraining for an incident and ends it.
 		ended := func(id string, end ledger.State) {
 			t.Helper()
 			r.pass(time.Minute)
@@ -501,7 +504,7 @@ func testBreaker(t *testing.T, on storage) {
 		breaker(0)
 		ended(wants(ledger.Opened).Request, ledger.StateMet) // ends the row
 		ended(wants(ledger.Opened).Request, ledger.StateFailed)
-		ended(wants(ledger.Opened).Request, ledger.StateInconclusive) // says nothing
+		ended(wants(ledger.Opened).Request, ledger.StateInconclusive) // no evidence
 		breaker(0)
 		ended(wants(ledger.Opened).Request, ledger.StateMissed)
 		breaker(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// The signals of a unit are found where they are, whatever the unit before had, and while streams come and go.
+// The signals of a unit are found whatever the previous unit had, and while streams are added and removed.
 func TestFindNextFindsWhatFindDoes(t *testing.T) {
 	rng, b := rand.New(rand.NewPCG(4, 4)), New()
 	for unit := range 300 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The limits are those of Garwood's tables: of 10 events the 90% interval is 5.425 to 16.962, of none up to 2.996.
+// The limits are those of Garwood's tables: for 10 events the 90% interval is 5.425 to 16.962, for none up to
+// 2.996.
 func TestIntervalOfAFewAlarms(t *testing.T) {
 	near := func(got, want float64) bool { return got == want || math.Abs(got/want-1) < 1e-3 }
 	for _, tt := range []struct {

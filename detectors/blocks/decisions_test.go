@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// decisions makes the decisions of a policy.
+// decisions generates the decisions of a policy.
 type decisions struct {
 	rng  *rand.Rand
 	made int64
@@ -36,7 +36,7 @@ func (d *decisions) next() *ingest.Unit {
 	return u
 }
 
-// A block of decisions is the sum of them, whether they were added one by one or a warm-up was doubled.
+// A block of decisions is their sum, whether they were added one by one or a warm-up was doubled.
 func TestBlockOfDecisions(t *testing.T) {
 	one, two := decisions{rng: rand.New(rand.NewPCG(1, 2))}, decisions{rng: rand.New(rand.NewPCG(1, 2))}
 	added := Joiner{Size: 8, Decisions: true}
@@ -91,7 +91,7 @@ func TestBlockOfDecisions(t *testing.T) {
 	}
 }
 
-// What was left over of a warm-up when its blocks were doubled begins the next block.
+// Decisions that are left over when the blocks of a warm-up are doubled begin the next block.
 func TestDoublingKeepsDecisionsLeftOver(t *testing.T) {
 	d, b := decisions{rng: rand.New(rand.NewPCG(1, 3))}, Joiner{Decisions: true}
 	for range 3 {
@@ -104,8 +104,8 @@ func TestDoublingKeepsDecisionsLeftOver(t *testing.T) {
 	}
 }
 
-// Decisions of partitions and of versions are in blocks of their own; unfinished ones of versions that have gone are
-// dropped, and their number is bounded.
+// Decisions of different partitions and versions are in separate blocks. Unfinished blocks of versions that no
+// longer act are dropped, and their number is bounded.
 func TestBlocksOfDecisionsAreApart(t *testing.T) {
 	d, b := decisions{rng: rand.New(rand.NewPCG(1, 4))}, Joiner{Size: 4, Decisions: true}
 	next := func(partition ingest.Partition, version string) *ingest.Unit {
@@ -133,8 +133,8 @@ func TestBlocksOfDecisionsAreApart(t *testing.T) {
 	}
 }
 
-// Blocks whose memory is used again are those that have memory of their own, and take none once each partition has had
-// one. Between them, versions change, blocks are dropped at the end of a round, and all are.
+// Blocks in reused memory equal blocks in new memory, and need no memory once each partition has had one.
+// Meanwhile, versions change, blocks are dropped at the end of a round, and finally all blocks are dropped.
 func TestRecycledBlocks(t *testing.T) {
 	one, two := decisions{rng: rand.New(rand.NewPCG(1, 5))}, decisions{rng: rand.New(rand.NewPCG(1, 5))}
 	recycled, own := Joiner{Size: 4, Decisions: true}, Joiner{Size: 4, Decisions: true}

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// agents act without episodes, in turns, and are rewarded by a normal law.
+// agents act without episodes, in turns, and receive normally distributed rewards.
 type agents struct {
 	rng  *rand.Rand
 	of   int
@@ -23,7 +23,7 @@ func newAgents(seed uint64, of int) *agents {
 	return &agents{rng: rand.New(rand.NewPCG(seed, 9)), of: of}
 }
 
-// block makes the next 20 steps of the next agent.
+// block returns the next 20 steps of the next agent.
 func (a *agents) block() *ingest.Unit {
 	at := ingest.Position{Offset: a.made}
 	u := &ingest.Unit{
@@ -40,7 +40,7 @@ func (a *agents) block() *ingest.Unit {
 	return u
 }
 
-// A block of twice the size is the block that its steps would have made.
+// A block of twice the size equals the block that its steps would have formed.
 func TestJoinedBlocksSumUp(t *testing.T) {
 	b := newAgents(161, 1)
 	first, second := b.block(), b.block()
@@ -88,7 +88,7 @@ func numbers(signal string, x ...float64) ingest.NamedMoments {
 	return n
 }
 
-// Two blocks of values that are all the same make one whose deciles are its mean.
+// If all values of two blocks are equal, the deciles of the joined block are its mean.
 func TestJoinedDeciles(t *testing.T) {
 	unit := func(x ...float64) *ingest.Unit {
 		return &ingest.Unit{Numeric: []ingest.NamedMoments{numbers("observation.x", x...)}}
@@ -107,11 +107,11 @@ func TestJoinedDeciles(t *testing.T) {
 	}
 }
 
-// Blocks that are doubled lose nothing of what agents have done since their last whole block.
+// Doubling keeps everything that agents have done since their last whole block.
 func TestDoublingKeepsUnfinishedBlocks(t *testing.T) {
 	b := newAgents(165, 2)
 	all := Joiner{Size: 2}
-	for range 11 { // of a six, of b five: whole ones of a three and of b two
+	for range 11 { // six of a and five of b: three whole blocks of a and two of b
 		if u := all.Add(b.block()); u != nil {
 			all.Kept = append(all.Kept, u)
 		}
@@ -132,7 +132,7 @@ func TestDoublingKeepsUnfinishedBlocks(t *testing.T) {
 	}
 }
 
-// Blocks of as many agents as are followed are all finished.
+// If there are as many agents as can be followed, all of their blocks are finished.
 func TestManyAgentsFinishTheirBlocks(t *testing.T) {
 	all, whole := Joiner{Size: 2}, 0
 	for i := range 2 * RoundLength {

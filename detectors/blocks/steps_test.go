@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// chose returns a block of steps from a number on, with the actions that the agent chose in them. The observation of each
+// chose returns a block of steps from a number on, with the actions that the agent chose. The observation of each
 // step is its number.
 func chose(from, n int, names []string, action func(i int) int32) *ingest.Unit {
 	u := &ingest.Unit{End: ingest.EndBlock, Length: int64(n), Steps: &ingest.Steps{Names: []string{"x"}}}
@@ -22,8 +22,8 @@ func chose(from, n int, names []string, action func(i int) int32) *ingest.Unit {
 	return u
 }
 
-// Joined blocks keep the newest steps, in order, each with its own action. The first of a block does not follow the last one
-// of the block before.
+// Joined blocks keep the newest steps, in order, each with its action. The first step of a block does not follow
+// the last step of the previous block.
 func TestJoinedBlocksKeepTheNewestSteps(t *testing.T) {
 	joined := chose(0, 20, []string{"b", "a"}, func(i int) int32 { return int32(i % 2) })
 	for k := 1; k < 5; k++ { // in each block of an agent, "a" is the first action that it takes
@@ -43,7 +43,7 @@ func TestJoinedBlocksKeepTheNewestSteps(t *testing.T) {
 	}
 }
 
-// Where only one block has steps, or they consist of something else, the newer ones stay.
+// If only one block has steps, or if they consist of other values, the newer ones are kept.
 func TestJoinedBlocksOfOtherSteps(t *testing.T) {
 	first := func(int) int32 { return 0 }
 	without := &ingest.Unit{End: ingest.EndBlock, Length: 20}
@@ -69,7 +69,7 @@ func TestJoinedBlocksOfOtherSteps(t *testing.T) {
 	}
 }
 
-// Units that hold the steps of all agents have no single ones, which would seem to follow one another.
+// Units that contain the steps of all agents have no single steps, which would seem to follow one another.
 func TestBlocksOfManyAgentsHaveNoSteps(t *testing.T) {
 	for _, size := range []int{1, 2} {
 		j := Joiner{Size: size, Mixed: true}
@@ -85,7 +85,8 @@ func TestBlocksOfManyAgentsHaveNoSteps(t *testing.T) {
 	}
 }
 
-// A unit that is kept for a warm-up has no values of a signal with a fault, and no single steps: doubling gives them back.
+// A unit kept for a warm-up has no values of a signal with a fault, and no single steps; doubling restores the
+// steps.
 func TestUnitsOfAWarmup(t *testing.T) {
 	first := func(int) int32 { return 0 }
 	u := chose(0, 3, []string{"a"}, first)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// bandError is the chance of error that theorem 2 of Howard & Ramdas gives the band with the constants A and C.
+// bandError is the error probability of the band with the constants A and C by theorem 2 of Howard & Ramdas.
 func bandError(a, c float64) float64 {
 	least := 1.0
 	for eta := 1.001; eta < 2*a*a; eta += .001 {
@@ -55,7 +55,7 @@ func normal(rng *rand.Rand, n int) []float64 {
 
 func constant(_ *rand.Rand, n int) []float64 { return make([]float64, n) }
 
-// plainCertificate counts from the definition, for the starts and points that a certificate has.
+// plainCertificate counts by the definition, for the starts and points of a certificate.
 func plainCertificate(c *Bound, baseline, values []float64) float64 {
 	best := 0.0
 	for i := range c.Starts.Len() {
@@ -113,7 +113,7 @@ func TestCertificateAgreesWithCounting(t *testing.T) {
 	}
 }
 
-// For every number of values back there is a start that is at most twice as old, and one step more.
+// For every number of values back, there is a start that is at most twice as old, plus one step.
 func TestCertificateKeepsStartsOfAllAges(t *testing.T) {
 	c, err := New([]float64{0, 1}, 1)
 	if err != nil {
@@ -136,7 +136,7 @@ func TestCertificateKeepsStartsOfAllAges(t *testing.T) {
 	}
 }
 
-// certified follows values and gives the largest certificate over the run.
+// certified adds values and returns the largest certificate over the run.
 func certified(c *Bound, draw func() float64, n int) float64 {
 	largest := 0.0
 	for i := range n {
@@ -178,7 +178,7 @@ func TestSimCertificateIsRarelyWrong(t *testing.T) {
 	}
 }
 
-// A change of the distribution function by D is certified once the bands have become narrower than D.
+// A change of the distribution function by D is certified once the bands are narrower than D.
 func TestCertificatePower(t *testing.T) {
 	const runs = 100
 	rng := rand.New(rand.NewPCG(3, 3))

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// divergences are the three by name.
+// divergences holds the three divergences by name.
 var divergences = map[string]func(baseline, current []int64) Distance{
 	"PSI":            PSI,
 	"Jensen-Shannon": JensenShannon,
 	"G":              GStatistic,
 }
 
-// The values were worked out by hand: with smoothing the shares of 9 and 1 against 4 and 6 are 9.5/11 and 1.5/11 against
-// 4.5/11 and 6.5/11.
+// The values were computed by hand: with smoothing the shares of 9 and 1 against 4 and 6 are 9.5/11 and 1.5/11
+// against 4.5/11 and 6.5/11.
 func TestDivergencesOfKnownCounts(t *testing.T) {
 	psi := (4.5-9.5)/11*math.Log(4.5/9.5) + (6.5-1.5)/11*math.Log(6.5/1.5)
 	js := (.9*math.Log2(.9/.65) + .1*math.Log2(.1/.35) + .4*math.Log2(.4/.65) + .6*math.Log2(.6/.35)) / 2
@@ -66,7 +66,7 @@ func TestChanceLevels(t *testing.T) {
 	}
 }
 
-// Samples of one law have the mean of the chance level and exceed its 95% point about one time in twenty.
+// Samples of one distribution have the mean of the chance level and exceed its 95% point about one time in twenty.
 func TestSimChanceLevelsAgreeWithSampling(t *testing.T) {
 	const draws = 5000
 	shares := []float64{.3, .2, .2, .15, .1, .05}
@@ -84,7 +84,7 @@ func TestSimChanceLevelsAgreeWithSampling(t *testing.T) {
 		}
 		mean := sum / draws
 		standardError := math.Sqrt((square/draws - mean*mean) / draws)
-		// The chi^2 law is the limit: about 1 % off at these sizes.
+		// The chi^2 distribution is the limit: about 1 % off at these sizes.
 		if math.Abs(mean-level.Expected) > 4*standardError+.02*level.Expected {
 			t.Errorf("%s: mean %v +- %v by chance, want %v", name, mean, standardError, level.Expected)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// stationary are sensors whose telemetry is sound, whatever it looks like.
+// stationary returns sensors with sound telemetry of various kinds.
 func stationary() map[string]func(seed uint64) *faulttest.Sensor {
 	all := map[string]func(seed uint64) *faulttest.Sensor{
 		"Cauchy": func(seed uint64) *faulttest.Sensor {
@@ -99,8 +99,8 @@ func stationary() map[string]func(seed uint64) *faulttest.Sensor {
 	return all
 }
 
-// The chance of a false fault is below 1e-6 a check: 100,000 units of each law, after baselines good and bad, are to show
-// none.
+// The probability of a false fault is below 1e-6 per check: 100,000 units of each distribution, after good and bad
+// baselines, must show none.
 func TestSimSoundTelemetryHasNoFault(t *testing.T) {
 	for name, make := range stationary() {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func unitsOfLog(t *testing.T, path string) (units []*ingest.Unit) {
 		cells := strings.Split(lines.Text(), ",")
 		r, err := strconv.ParseFloat(cells[0], 64)
 		if err != nil {
-			continue // a head line
+			continue // a header line
 		}
 		l, err := strconv.ParseInt(cells[1], 10, 64)
 		if err != nil {
@@ -186,7 +186,7 @@ func unitsOfLog(t *testing.T, path string) (units []*ingest.Unit) {
 	return units
 }
 
-// What agents do, however badly, is no fault of the telemetry.
+// The behavior of agents, however bad, is not a telemetry fault.
 func TestChangesThatAreNoFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		reward func(*rand.Rand) float64
@@ -240,7 +240,7 @@ func TestChangesThatAreNoFault(t *testing.T) {
 	}
 }
 
-// once edits the next unit and no other.
+// once edits only the next unit.
 func once(s *faulttest.Sensor, edit func(*ingest.Unit)) func(*ingest.Unit) {
 	return func(u *ingest.Unit) {
 		edit(u)
@@ -248,7 +248,8 @@ func once(s *faulttest.Sensor, edit func(*ingest.Unit)) func(*ingest.Unit) {
 	}
 }
 
-// Two rules that hold by turns are one fault, told by the one that says more; the other is told when that has ended.
+// Two rules that apply by turns are one fault, reported by the more informative rule. The other one is reported
+// once that has ended.
 func TestRulesThatHoldByTurnsDoNotFlap(t *testing.T) {
 	w := watching(faulttest.NewSensor(311, faulttest.Normal(-2, .7)), 300)
 	s := faulttest.NewSensor(312, faulttest.Normal(-2, .7))
@@ -320,12 +321,12 @@ func BenchmarkFaults(b *testing.B) {
 	}
 }
 
-// TestStartsAreNoBounds has every episode start at the same speed. The policy learns never to slow down, so that this is the
-// lowest speed. A sensor that is cut off there is a fault all the same where episodes start elsewhere.
+// TestStartsAreNoBounds lets every episode start at the same speed. The policy learns never to slow down, so this
+// is the lowest speed. If episodes start elsewhere, a sensor that is cut off at this speed is a fault.
 func TestStartsAreNoBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		start func(*rand.Rand) float64
-		cut   bool // else no speed is lower than the start
+		cut   bool // otherwise no speed is lower than the start
 		fault bool
 	}{
 		"learned":                    {func(*rand.Rand) float64 { return 0 }, false, false},

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A scale that changes little by little is a drift.
+// A scale that changes gradually is a drift.
 func TestGradualScaleIsNoFault(t *testing.T) {
 	s := faulttest.NewSensor(80, faulttest.Normal(-2, .7))
 	w := watching(s, 500)
@@ -23,8 +23,8 @@ func TestGradualScaleIsNoFault(t *testing.T) {
 	}
 }
 
-// Where episodes end with a reward or without one, as those of games and mazes, more of them without is a drift; that all rewards
-// are a tenth of what they were is a fault all the same.
+// If episodes end with a reward or without one, as in games and mazes, more episodes without a reward are a drift.
+// If all rewards are a tenth of the previous ones, that is still a fault.
 func TestEpisodesWithoutSuccessHaveNoOtherScale(t *testing.T) {
 	for name, c := range map[string]struct {
 		share, factor float64 // of success, of all rewards
@@ -64,8 +64,8 @@ func TestEpisodesWithoutSuccessHaveNoOtherScale(t *testing.T) {
 	}
 }
 
-// An agent that loses control runs far away, from where it starts as before. That is no other scale: in other units, its
-// episodes would start at other numbers as well.
+// An agent that loses control runs far away, but starts where it always did. That is not a change of scale: in
+// other units, its episodes would start at other numbers as well.
 func TestAnAgentThatRunsAwayHasNoOtherScale(t *testing.T) {
 	for name, c := range map[string]struct {
 		control, factor float64
@@ -85,7 +85,7 @@ func TestAnAgentThatRunsAwayHasNoOtherScale(t *testing.T) {
 	}
 }
 
-// changesScale reports whether episodes after a baseline of others are a fault of the scale.
+// changesScale reports whether the episodes after a baseline of other episodes are a fault of the scale.
 func changesScale(before, after func() *ingest.Unit) (found bool) {
 	w := watchUnits(before, 500)
 	for range 100 {
@@ -96,7 +96,7 @@ func changesScale(before, after func() *ingest.Unit) (found bool) {
 	return found
 }
 
-// runner is an episode of an agent on a line that pushes itself to the middle, or away from it.
+// runner returns an episode of an agent on a line that pushes itself to the middle, or away from it.
 func runner(s *faulttest.Sensor, control, factor float64) *ingest.Unit {
 	u := s.UnitOf(make([]float64, 30))
 	m := ingest.NamedMoments{Signal: u.Numeric[0].Signal}
@@ -117,7 +117,7 @@ func runner(s *faulttest.Sensor, control, factor float64) *ingest.Unit {
 	return u
 }
 
-// Rewards that follow such an agent start as before, too, though all of them are many times as large.
+// The rewards of such an agent also start as before, although all of them are many times as large.
 func TestRewardsOfAnAgentThatRunsAwayHaveNoOtherScale(t *testing.T) {
 	for name, c := range map[string]struct {
 		control, factor float64
@@ -136,7 +136,7 @@ func TestRewardsOfAnAgentThatRunsAwayHaveNoOtherScale(t *testing.T) {
 	}
 }
 
-// balancer is an episode of an agent that holds a pole upright, with rewards for the angle.
+// balancer returns an episode of an agent that balances a pole, with rewards for the angle.
 func balancer(s *faulttest.Sensor, control, factor float64) *ingest.Unit {
 	rewards, steps := make([]float64, 100), &ingest.Steps{Names: []string{"angle"}}
 	drift := 0.
@@ -155,8 +155,8 @@ func balancer(s *faulttest.Sensor, control, factor float64) *ingest.Unit {
 	return u
 }
 
-// A policy that fails, so that its rewards fall to about a tenth, is a drift. Only what multiplies the whole distribution by one
-// factor is a change of scale.
+// A policy that fails, so that its rewards fall to about a tenth, is a drift. Only what multiplies the whole
+// distribution by one factor is a change of scale.
 func TestACrashIsNoChangeOfScale(t *testing.T) {
 	level := func(mean, between, within float64) func(*rand.Rand) func(*rand.Rand) float64 {
 		return func(r *rand.Rand) func(*rand.Rand) float64 {
@@ -172,12 +172,12 @@ func TestACrashIsNoChangeOfScale(t *testing.T) {
 	ruins := single(func(r *rand.Rand) float64 { return math.Abs(1 + 1.5*r.NormFloat64()) })
 	explosions := single(func(r *rand.Rand) float64 { return 100 * r.ExpFloat64() })
 	for name, c := range map[string]struct {
-		before, after func(*rand.Rand) func(*rand.Rand) float64 // of an episode
-		length        func(*rand.Rand) int                      // after, nil where it is as before
+		before, after func(*rand.Rand) func(*rand.Rand) float64 // for an episode
+		length        func(*rand.Rand) int                      // after the change, nil for no change
 		factor        float64
 		fault         bool
 		single        bool // episodes of one step
-		wrong         int  // runs that may be taken for the other
+		wrong         int  // runs that may be mistaken for the other kind
 	}{
 		"a tenth of it all":          {level(5, .5, 1), level(5, .5, 1), nil, .1, true, false, 0},
 		"a hundred times as much":    {level(5, .5, 1), level(5, .5, 1), nil, 100, true, false, 0},
@@ -189,8 +189,8 @@ func TestACrashIsNoChangeOfScale(t *testing.T) {
 		"one step, a tenth":          {normal, normal, nil, .1, true, true, 0},
 		"one step, a thousand times": {normal, normal, nil, 1000, true, true, 0},
 		"one step, a wide law":       {wide, wide, nil, .01, true, true, 0},
-		// With one value an episode, 20 episodes cannot always tell. Of 300 runs on other seeds, 1 and 21 were wrong: of 20
-		// runs .07 and 1.4, and three standard errors (.26 and 1.14) more.
+		// With one value per episode, 20 episodes are not always enough. Of 300 runs on other seeds, 1 and 21 were
+		// wrong: that is .07 and 1.4 of 20 runs, plus three standard errors (.26 and 1.14).
 		"one step, ruins are left": {normal, ruins, nil, 1, false, true, 1},
 		"one step, costs explode":  {single(faulttest.Normal(1, .2)), explosions, nil, 1, false, true, 4},
 	} {
@@ -231,7 +231,7 @@ func TestACrashIsNoChangeOfScale(t *testing.T) {
 	}
 }
 
-// A baseline of an earlier build does not know how far its units lie apart, and judges by all else.
+// A baseline of an earlier build does not contain the spread of its units, and is judged by all other conditions.
 func TestScaleWithoutTheSpreadOfTheBaseline(t *testing.T) {
 	s := faulttest.NewSensor(82, faulttest.Normal(100, 20))
 	s.Length = faulttest.Between(1, 1)
@@ -259,7 +259,7 @@ func TestScaleWithoutTheSpreadOfTheBaseline(t *testing.T) {
 	}
 }
 
-// gusts are episodes of winds that rise and fall over dozens of them, and are calm at times, in units of a factor.
+// gusts returns episodes of winds that rise and fall over dozens of episodes, with calms, in units of a factor.
 func gusts(s *faulttest.Sensor, factor float64) func() *ingest.Unit {
 	const memory = .97
 	weather := s.Rng.NormFloat64()
@@ -274,8 +274,8 @@ func gusts(s *faulttest.Sensor, factor float64) func() *ingest.Unit {
 	}
 }
 
-// A calm that comes by and by is no other scale, though its winds are less than a tenth of the usual ones. Winds in other
-// units from one episode to the next are, whatever the weather.
+// A gradual calm is not a change of scale, although its winds are less than a tenth of the usual ones. Winds in
+// other units from one episode to the next are one, whatever the weather.
 func TestWhatRisesAndFallsHasNoOtherScale(t *testing.T) {
 	calms, found := 0, 0
 	for seed := range uint64(12) {

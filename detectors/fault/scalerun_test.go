@@ -6,8 +6,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Units off the scale come in short runs all the time where a unit is one decision. A run takes the memory of the one
-// before, whichever side it is on.
+// If a unit is one decision, units off the scale often come in short runs. A run reuses the memory of the previous
+// one, whichever side it is on.
 func TestShortRunTakesNoMemory(t *testing.T) {
 	moments := func(x float64) *ingest.Moments {
 		m := &ingest.Moments{}

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// watched is the battery of a group of which only the fault rules run, which is much faster than all of it.
+// watched is the battery of a group that runs only the fault rules, which is much faster than the whole battery.
 type watched struct{ *battery.Battery }
 
 func newWatched() watched {
@@ -41,14 +41,14 @@ func watchUnits(unit func() *ingest.Unit, units int) watched {
 	return w
 }
 
-// start follows a signal.
+// start adds a signal.
 func (w watched) start(signal string) {
 	if i, found := w.Find(signal); !found {
 		w.Streams = slices.Insert(w.Streams, i, &stream.Stream{Signal: signal})
 	}
 }
 
-// Observe returns the rules in force, by signal, and "" for a rule that stands by.
+// Observe returns the rules in force, by signal; "" is for a rule despite which streams are judged.
 func (w watched) Observe(u *ingest.Unit) map[string]string {
 	for _, r := range w.Readings(u, new(stream.Scratch)) {
 		w.start(r.Signal)

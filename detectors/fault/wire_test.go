@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// More episodes of a unit than are counted leave the sum with their unit.
+// If a unit has more episodes than can be counted, they leave the sum together with their unit.
 func TestManyEpisodesOfAUnitLeaveTheSum(t *testing.T) {
 	saved := endingsWire{Last: []int64{100_000, 3}, Sum: 100_003}
 	if live := saved.live(); live.Sum != math.MaxUint16+3 {

@@ -63,7 +63,7 @@ func TestDecompositionOfKnownChanges(t *testing.T) {
 	}
 }
 
-// The parts add up to the change whatever changes, and nothing is left over where returns are sums of rewards.
+// The parts add up to the change whatever changes, and Rest is 0 if returns are sums of rewards.
 func TestDecompositionAddsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(320, 1))
 	random := func() ReturnMeans {

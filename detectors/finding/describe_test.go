@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// TestHistogramCountsEachValue holds the histogram against asking for the decile of each value.
+// TestHistogramCountsEachValue compares the histogram with the decile of each value.
 func TestHistogramCountsEachValue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	for _, grain := range []float64{0, .01, .5, 10} { // no ties, few, many, and a single value
@@ -69,7 +69,7 @@ func BenchmarkDescribe(b *testing.B) {
 	})
 }
 
-// Mean and standard deviation are those of ingest.Moments, exactly for equal values.
+// Mean and standard deviation equal those of ingest.Moments, exactly if all values are equal.
 func TestMeanAndSDAreThoseOfMoments(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	random := make([]float64, 500)

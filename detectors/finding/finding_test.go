@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The parts of a finding read back what they write as JSON, but for what JSON leaves out.
+// The parts of a finding read back what they write as JSON, except for fields that JSON omits.
 func TestFindingsFromJSON(t *testing.T) {
 	effect := Effect{
 		Quantity: "return", BaselineMean: 1, CurrentMean: 2, MeanShift: 3, BaselineSD: 4, CurrentSD: 5, StandardShift: 6, CurrentUnits: 7,

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The more often versions come, the less one that changed at an onset says, and the less one that did not.
+// The more often versions come, the weaker is the evidence of one that changed at an onset, and of one that did
+// not.
 func TestEvidenceOfAPace(t *testing.T) {
 	for _, c := range []struct {
 		chance, changed, unchanged float64

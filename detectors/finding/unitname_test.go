@@ -57,7 +57,8 @@ func TestCommonUnit(t *testing.T) {
 	}
 }
 
-// TestPromiseNamesItsUnits holds the caveat that a bank writes, and the one that saved state may still have, against what is read from it.
+// TestPromiseNamesItsUnits reads the name from the caveat that a bank writes, and from the one in older saved
+// state.
 func TestPromiseNamesItsUnits(t *testing.T) {
 	week := "the baseline covers less than two weeks"
 	for _, c := range []struct {

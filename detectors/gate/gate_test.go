@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Gates that have ended are bounded, and of the older ones those are kept that found a version worse.
+// The number of ended gates is bounded. Of the older ones, those that found a version worse are kept.
 func TestEndedGatesAreBounded(t *testing.T) {
 	var all Gates
 	for i := range 2 * KeptWorse {

@@ -10,12 +10,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// crowd is many agents of one policy, whose costs end their episodes.
+// crowd simulates many agents of one policy, whose costs end their episodes.
 type crowd struct {
 	rng   *rand.Rand
 	guard *guard
 	open  []ingest.Count // steps of the open episode of each agent, all without a cost
-	whole bool           // an episode counts when it ends, and not each step
+	whole bool           // whether an episode counts when it ends, instead of each step
 }
 
 // act lets an agent take a step, and reports whether the guard tripped.
@@ -39,8 +39,8 @@ func (c *crowd) act(agent int, bad bool) bool {
 	return tripped
 }
 
-// crowds returns how many of so many crowds of a hundred agents trip the guard within so many steps. next chooses the agent
-// that acts, and the chance that it causes a cost, by all that happened.
+// crowds returns how many of the crowds of a hundred agents trip the guard within the given number of steps. next
+// chooses the agent that acts and the probability that it causes a cost, given everything so far.
 func crowds(count, steps int, whole bool, share, alpha float64, next func(c *crowd, last bool, evidence float64) (agent int, chance float64)) int {
 	rng := rand.New(rand.NewPCG(23, 5))
 	tripped := 0
@@ -58,9 +58,10 @@ func crowds(count, steps int, whole bool, share, alpha float64, next func(c *cro
 	return tripped
 }
 
-// TestAHealthyCrowdIsStoppedWithAChanceOfAlpha lets ten thousand crowds keep the limit, with costs that are
-// independent, that depend on each other, and that come as an adversary would choose. Each cost ends the episode of its
-// agent, so that the episodes with costs end first. If episodes counted when they end, nearly all crowds would be stopped.
+// TestAHealthyCrowdIsStoppedWithAChanceOfAlpha simulates ten thousand crowds that keep the limit, with costs that
+// are independent, that depend on each other, and that an adversary chooses. Each cost ends the episode of its
+// agent, so that episodes with costs end first. If episodes counted when they end, nearly all crowds would be
+// stopped.
 func TestAHealthyCrowdIsStoppedWithAChanceOfAlpha(t *testing.T) {
 	const count, steps, share, alpha = 10_000, 300, .05, .05
 	most := count*alpha + 3*math.Sqrt(count*alpha*(1-alpha))
@@ -96,7 +97,7 @@ func TestAHealthyCrowdIsStoppedWithAChanceOfAlpha(t *testing.T) {
 	}
 }
 
-// TestStepsAndTheirEpisodesCountOnce tells a guard the steps of episodes, and then that these have ended, beside whole
+// TestStepsAndTheirEpisodesCountOnce passes a guard the steps of episodes and then their ends, together with whole
 // episodes of one step. A tripped guard counts its release in episodes.
 func TestStepsAndTheirEpisodesCountOnce(t *testing.T) {
 	limit := unsafeLimit(.2, .01)
@@ -137,9 +138,10 @@ func TestStepsAndTheirEpisodesCountOnce(t *testing.T) {
 	}
 }
 
-// TestATripInOpenEpisodesSaysSinceWhen breaks a limit within episodes that are all still open when the guard trips.
+// TestATripInOpenEpisodesSaysSinceWhen exceeds a limit within episodes that are all still open when the guard
+// trips.
 func TestATripInOpenEpisodesSaysSinceWhen(t *testing.T) {
-	for _, endsAt := range []int{-1, 1999, 2010} { // an episode that is over by then
+	for _, endsAt := range []int{-1, 1999, 2010} { // an episode that has ended by then
 		s := New("p", watch.Guards{Limits: []watch.GuardLimit{unsafeLimit(.01, .01)}})
 		const broken = 2000
 		var found []finding.Finding

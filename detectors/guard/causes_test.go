@@ -23,12 +23,12 @@ func hacked(id string, n int64) *Incident {
 
 func closed(id string) *Incident { return &Incident{ID: id, Closed: true} }
 
-// hackingLimit releases its guard after so many episodes without such an incident.
+// hackingLimit releases its guard after the given number of episodes without such an incident.
 func hackingLimit(then string, after int64) watch.GuardLimit {
 	return watch.GuardLimit{Name: "hacking", Causes: []string{"reward_hacking"}, Alpha: .01, Then: then, ReleaseAfter: after}
 }
 
-// resumed is the set after a restart.
+// resumed returns the set after a restart.
 func resumed(t *testing.T, s *Set, cfg watch.Guards) *Set {
 	t.Helper()
 	s.Lost()
@@ -43,7 +43,7 @@ func resumed(t *testing.T, s *Set, cfg watch.Guards) *Set {
 	return r
 }
 
-// TestAnIncidentTripsOnce goes through the life of a guard with a restart after each step.
+// TestAnIncidentTripsOnce tests the life of a guard with a restart after each step.
 func TestAnIncidentTripsOnce(t *testing.T) {
 	other, unsettled := hacked("i1", 5), hacked("i3", 70)
 	other.Cause, unsettled.Cause = "policy", "unknown"
@@ -122,7 +122,7 @@ func TestEpisodesWithoutSuchAnIncidentRelease(t *testing.T) {
 			if s.Summary().State != Hold {
 				t.Errorf("%s: released after %d episodes", name, i)
 			}
-			s.Observe(step) // no end of an episode
+			s.Observe(step) // not the end of an episode
 			found := s.Observe(decision(false))
 			s = resumed(t, s, cfg)
 			if released := len(found) == 2; released != (i == 2) {
@@ -135,7 +135,8 @@ func TestEpisodesWithoutSuchAnIncidentRelease(t *testing.T) {
 	}
 }
 
-// TestOtherCausesTripNothingAgain adds a cause to a limit while an incident is open whose trip a person has released.
+// TestOtherCausesTripNothingAgain adds a cause to a limit while an incident is open whose trip a person has
+// released.
 func TestOtherCausesTripNothingAgain(t *testing.T) {
 	before, after := hackingLimit(watch.GuardHold, 0), hackingLimit(watch.GuardHold, 0)
 	after.Causes = []string{"policy", "reward_hacking"}
@@ -157,7 +158,7 @@ func TestOtherCausesTripNothingAgain(t *testing.T) {
 	}
 }
 
-// TestOtherCausesLetEpisodesRelease takes the cause of an open incident out of a limit while its guard has tripped.
+// TestOtherCausesLetEpisodesRelease removes the cause of an open incident from a limit while its guard has tripped.
 func TestOtherCausesLetEpisodesRelease(t *testing.T) {
 	before, after := hackingLimit(watch.GuardHold, 3), hackingLimit(watch.GuardHold, 3)
 	after.Causes = []string{"policy"}
@@ -187,7 +188,7 @@ func TestOpenCasesAreBounded(t *testing.T) {
 	}
 }
 
-// TestEvidenceOfOlderVersionsIsKept knows the identity of a limit as versions wrote it that had no limits on causes.
+// TestEvidenceOfOlderVersionsIsKept tests the identity of a limit as written by versions without limits on causes.
 func TestEvidenceOfOlderVersionsIsKept(t *testing.T) {
 	const before = "{Name:unsafe Actions:[bad] Range:{Signal: Min:0 Max:0} Outcome: ReturnBelow: LargestShare:false Entropy:0 Share:0.01 Alpha:0.05 Then: ReleaseAfter:0}"
 	if got := limitHash(newGuard(unsafeLimit(.01, .05))); got != before {

@@ -16,14 +16,14 @@ func returnLimit(share, alpha float64) watch.GuardLimit {
 	return watch.GuardLimit{Name: "losses", ReturnBelow: "0", Share: share, Alpha: alpha, Then: watch.GuardHold}
 }
 
-// players are many agents that play episodes. Those with a small return are short, so that they end first.
+// players simulates many agents that play episodes. Episodes with a small return are short, so they end first.
 type players struct {
 	rng    *rand.Rand
 	guard  *guard
-	steps  []int // that the episode of each agent still has
+	steps  []int // remaining steps of each agent's episode
 	number []int // of its episode
 	small  []bool
-	asEnds bool // the guard sees no steps, so that the order of the ends counts
+	asEnds bool // whether the guard sees no steps, so that the order of the ends counts
 }
 
 func newPlayers(rng *rand.Rand, l watch.GuardLimit, agents int) *players {
@@ -55,7 +55,7 @@ func (p *players) act(agent int, chance float64) (tripped bool) {
 	return tripped || did
 }
 
-// stopped returns how many of so many crowds of a hundred players trip the guard within so many steps.
+// stopped returns how many crowds of a hundred players trip the guard within the given number of steps.
 func stopped(count, steps int, share, alpha, chance float64, asEnds bool) (n int) {
 	rng := rand.New(rand.NewPCG(31, 8))
 	for range count {
@@ -71,8 +71,8 @@ func stopped(count, steps int, share, alpha, chance float64, asEnds bool) (n int
 	return n
 }
 
-// TestSimShortLossesDoNotStopHealthyCrowds lets crowds keep a limit on returns exactly. Their losses end first: counted as
-// they end, the first episodes would be losses nearly all.
+// TestSimShortLossesDoNotStopHealthyCrowds simulates crowds that keep a limit on returns exactly. Their losses end
+// first: if episodes counted when they end, nearly all of the first ones would be losses.
 func TestSimShortLossesDoNotStopHealthyCrowds(t *testing.T) {
 	t.Parallel()
 	const count, steps, share, alpha = 2000, 3000, .05, .05
@@ -106,7 +106,7 @@ func TestOpenEpisodesDoNotHoldUpAProof(t *testing.T) {
 	t.Errorf("20 losses in a row do not trip the guard: evidence %v", g.evidence())
 }
 
-// TestOpenEpisodesDoNotHoldUpARelease has an episode that was abandoned, of which guards never see an end.
+// TestOpenEpisodesDoNotHoldUpARelease has an abandoned episode, whose end guards never see.
 func TestOpenEpisodesDoNotHoldUpARelease(t *testing.T) {
 	const after = 40
 	l := returnLimit(.05, .01)
@@ -130,12 +130,12 @@ func TestOpenEpisodesDoNotHoldUpARelease(t *testing.T) {
 	}
 }
 
-// TestWhatIsAheadIsALowerBound compares the evidence with that of the same returns once all episodes have ended, which a
-// guard that bets on them in the order of their beginnings has had at one of them.
+// TestWhatIsAheadIsALowerBound compares the evidence with that of the same returns once all episodes have ended. A
+// guard that bets on the returns in the order of the beginnings has reached it at one of them.
 func TestWhatIsAheadIsALowerBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 9))
 	for range 200 {
-		p := newPlayers(rng, returnLimit(.2, 1e-9), 8) // it never trips
+		p := newPlayers(rng, returnLimit(.2, 1e-9), 8) // never trips
 		began := map[string]int{}
 		losses, highest := []bool{}, 0.
 		for range 400 {
@@ -182,7 +182,7 @@ func TestWaitingEpisodesAreBounded(t *testing.T) {
 	}
 }
 
-// TestEpisodesAreSaved resumes guards in the middle of episodes, and compares them with guards that go on.
+// TestEpisodesAreSaved resumes guards in the middle of episodes, and compares them with guards that continue.
 func TestEpisodesAreSaved(t *testing.T) {
 	l := returnLimit(.05, .01)
 	l.ReleaseAfter = 40

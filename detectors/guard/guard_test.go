@@ -28,8 +28,8 @@ func decision(bad bool) *ingest.Unit {
 	return &ingest.Unit{Group: ingest.NewGroup("p"), Length: 1, Actions: []ingest.Count{{Name: name, N: 1}}}
 }
 
-// lives returns how many of so many lives trip the guard, each of so many units. chance is the probability of a cost given
-// whether the value before was one, and the evidence so far.
+// lives returns how many lives trip the guard, each with the given number of units. chance is the probability of a
+// cost, given whether the previous value was one, and the evidence so far.
 func lives(l watch.GuardLimit, count, units int, seed uint64, chance func(last bool, evidence float64) float64) int {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	tripped := 0
@@ -53,8 +53,9 @@ func lives(l watch.GuardLimit, count, units int, seed uint64, chance func(last b
 	return tripped
 }
 
-// TestAHealthyLifeIsStoppedWithAChanceOfAlpha lets ten thousand policies keep the limit exactly, with costs that are
-// independent, that depend on the cost before, and that come as an adversary would choose who sees the evidence.
+// TestAHealthyLifeIsStoppedWithAChanceOfAlpha simulates ten thousand policies that keep the limit exactly, with
+// costs that are independent, that depend on the previous cost, and that are chosen by an adversary who sees the
+// evidence.
 func TestAHealthyLifeIsStoppedWithAChanceOfAlpha(t *testing.T) {
 	const count, units, share, alpha = 10_000, 1000, .05, .05
 	for name, chance := range map[string]func(bool, float64) float64{
@@ -67,7 +68,7 @@ func TestAHealthyLifeIsStoppedWithAChanceOfAlpha(t *testing.T) {
 		},
 		"adversary": func(_ bool, evidence float64) float64 {
 			if evidence > 2 {
-				return share // and none otherwise costs evidence
+				return share // otherwise, no cost would lower the evidence
 			}
 			return share * .9
 		},
@@ -84,8 +85,9 @@ func TestAHealthyLifeIsStoppedWithAChanceOfAlpha(t *testing.T) {
 	}
 }
 
-// TestSimALimitIsProvenWithinTheBound measures how soon a guard trips for a policy that exceeds its limit, from the start and
-// after a long healthy life, beside log(evidence needed)/KL, what the best bet with hindsight takes.
+// TestSimALimitIsProvenWithinTheBound measures how soon a guard trips for a policy that exceeds its limit, from the
+// start and after a long healthy life, compared with log(evidence needed)/KL, the time of the best bet in
+// hindsight.
 func TestSimALimitIsProvenWithinTheBound(t *testing.T) {
 	for _, of := range []struct {
 		share, rate float64
@@ -179,7 +181,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestEntropyAndLargestShare collapse the actions of a policy, and let a policy that keeps the limits live.
+// TestEntropyAndLargestShare tests a policy whose actions collapse, and one that keeps the limits.
 func TestEntropyAndLargestShare(t *testing.T) {
 	limits := []watch.GuardLimit{
 		{Name: "entropy", Entropy: 1, Alpha: .01, Then: watch.GuardHold},
@@ -212,7 +214,8 @@ func TestEntropyAndLargestShare(t *testing.T) {
 	}
 }
 
-// TestSimHealthyEntropyLives lets policies live with exactly the least entropy: two even actions, and log 2 nats.
+// TestSimHealthyEntropyLives simulates policies with exactly the least entropy: two equally likely actions, log 2
+// nats.
 func TestSimHealthyEntropyLives(t *testing.T) {
 	const count, alpha = 2000, .05
 	rng := rand.New(rand.NewPCG(11, 1))
@@ -301,7 +304,7 @@ func TestReleaseByAPerson(t *testing.T) {
 	}
 }
 
-// The audit has each trip and each release, in order, also after a restart; it is bounded.
+// The audit contains each trip and each release, in order, also after a restart; its length is bounded.
 func TestAuditOfTripsAndReleases(t *testing.T) {
 	never := watch.GuardLimit{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardFallback}
 	again := never
@@ -344,7 +347,7 @@ func TestAuditOfTripsAndReleases(t *testing.T) {
 	}
 }
 
-// TestSimSetResumes continues from a checkpoint at every unit with the same findings.
+// TestSimSetResumes resumes from a checkpoint at every unit and expects the same findings.
 func TestSimSetResumes(t *testing.T) {
 	cfg := watch.Guards{Limits: []watch.GuardLimit{
 		unsafeLimit(.05, .01),
@@ -407,7 +410,7 @@ func TestShadowsAndHorizonsDoNotCount(t *testing.T) {
 	}
 }
 
-// TestATripNamesWhatBrokeTheLimit breaks a limit after a long life within it, and from the first unit on.
+// TestATripNamesWhatBrokeTheLimit exceeds a limit after a long life within it, and from the first unit on.
 func TestATripNamesWhatBrokeTheLimit(t *testing.T) {
 	for _, healthy := range []int{0, 20_000} {
 		g := newGuard(unsafeLimit(.01, .01))
@@ -424,7 +427,7 @@ func TestATripNamesWhatBrokeTheLimit(t *testing.T) {
 	}
 }
 
-// TestReleaseCountsAgainAfterAnotherCost breaks a limit that allows nothing once more after the trip.
+// TestReleaseCountsAgainAfterAnotherCost exceeds a limit that allows nothing once more after the trip.
 func TestReleaseCountsAgainAfterAnotherCost(t *testing.T) {
 	for _, share := range []float64{0, .05} {
 		limit := unsafeLimit(share, .01)
@@ -464,7 +467,7 @@ func TestResumeFollowsTheConfigurationAndKeepsWhatIsRemoved(t *testing.T) {
 	if err := s.Resume(parts); err != nil || s.Summary().State != Fallback || s.guards[1].wealth.units != 0 {
 		t.Errorf("state %s, %d units (%v), want fallback, and none under the other range", s.Summary().State, s.guards[1].wealth.units, err)
 	}
-	for range 2 { // it is saved again before a unit comes
+	for range 2 { // it is saved again before the next unit
 		s = New("p", watch.Guards{})
 		if err := s.Resume(parts); err != nil {
 			t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// tripAt lets a policy act safely until a unit and then unsafely in every third one, each with the version that acts, until
-// its guard trips. It restarts at the units in restarts.
+// tripAt lets a policy act safely up to a unit and then unsafely in every third unit, each with the version that
+// acts, until its guard trips. It restarts at the units in restarts.
 func tripAt(t *testing.T, from int, acts func(i int) string, restarts ...int) finding.Finding {
 	t.Helper()
 	cfg := watch.Guards{Limits: []watch.GuardLimit{unsafeLimit(.05, .01)}}
@@ -37,8 +37,8 @@ func tripAt(t *testing.T, from int, acts func(i int) string, restarts ...int) fi
 	return finding.Finding{}
 }
 
-// A version that comes every few units says little about a trip, one that hardly ever comes much, and versions side by side
-// nothing.
+// A version that changes every few units is weak evidence for a trip, one that hardly ever changes is strong
+// evidence, and versions side by side are none.
 func TestTripsKnowHowOftenVersionsCome(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -63,7 +63,8 @@ func TestTripsKnowHowOftenVersionsCome(t *testing.T) {
 	}
 }
 
-// Guards that an earlier build saved do not know which version acted. The first one that they see is no change.
+// Guards that an earlier build saved do not know which version acted. The first version that they see is not a
+// change.
 func TestTheFirstVersionAfterAnUpgradeIsNoChange(t *testing.T) {
 	s := New("p", watch.Guards{Limits: []watch.GuardLimit{unsafeLimit(.05, .01)}})
 	s.units = 500

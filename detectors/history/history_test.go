@@ -12,7 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// filled has one unit every so often, whose signal is its ordinal, and whose other signal starts late.
+// filled returns a history with one unit per interval. The value of one signal is its ordinal; the other starts
+// late.
 func filled(units int, every time.Duration) *History {
 	h := &History{}
 	start := int64(1_700_000_000_000_000_000)
@@ -30,20 +31,19 @@ func filled(units int, every time.Duration) *History {
 	return h
 }
 
-// The past is divided into a bounded number of spans that lie side by side and hold each unit once, the older the
-// coarser.
+// The past is divided into a bounded number of adjacent spans that contain each unit once. Older spans are coarser.
 func TestSpansCoverThePast(t *testing.T) {
 	for name, tt := range map[string]struct {
 		units int
 		every time.Duration
-		first int64 // ordinal that the past begins with, at most
-		least int64 // and at least
+		first int64 // largest ordinal that the past may begin with
+		least int64 // smallest ordinal that the past may begin with
 	}{
 		"few units":      {10, time.Minute, 0, 0},
 		"a busy hour":    {36_000, 100 * time.Millisecond, 0, 0},
 		"a day":          {86_400, time.Second, 0, 0},
 		"six days":       {8640, time.Minute, 0, 0},
-		"a month":        {43_200, time.Minute, 43_200 - 10_080, 43_200 - 10_080 - 1200}, // a span goes as a whole
+		"a month":        {43_200, time.Minute, 43_200 - 10_080, 43_200 - 10_080 - 1200}, // a span is dropped as a whole
 		"without clocks": {50_000, 0, 0, 0},
 	} {
 		r := filled(tt.units, tt.every).Record()
@@ -73,7 +73,7 @@ func TestSpansCoverThePast(t *testing.T) {
 	}
 }
 
-// A bucket sums up as many values as the textbook does.
+// A bucket summarizes its values as the textbook formula does.
 func TestBucketsSumUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for range 200 {
@@ -115,7 +115,7 @@ func TestRollingTakesEnoughUnits(t *testing.T) {
 
 func TestValuesThatAreNoneAreLeftOut(t *testing.T) {
 	h := &History{}
-	h.Add("return", 1) // before any unit
+	h.Add("return", 1) // before the first unit
 	h.Begin(0, 0)
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 2} {
 		h.Add("return", x)
@@ -126,7 +126,7 @@ func TestValuesThatAreNoneAreLeftOut(t *testing.T) {
 	}
 }
 
-// What was saved goes on as if it had never been.
+// A restored past continues as if it had never been saved.
 func TestSavedPastGoesOn(t *testing.T) {
 	for _, units := range []int{0, 1, 50, 2000} {
 		h := filled(units, time.Minute)
@@ -187,7 +187,8 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// A return to the version before is a change only once its agents cannot be stragglers; the newest changes are kept.
+// A return to the previous version is a change only when its agents can no longer be stragglers. The newest changes
+// are kept.
 func TestChangesOfVersion(t *testing.T) {
 	h := &History{}
 	at := func(ordinal int64, env string) { h.Version(ordinal, 0, ingest.Versions{Env: env}) }

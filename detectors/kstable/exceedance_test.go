@@ -32,7 +32,8 @@ func TestExceedanceByHand(t *testing.T) {
 	}
 }
 
-// The chance against the share of windows for which the detector itself says so, at values that D can take and others.
+// The probability is compared with the share of windows for which the detector itself reports it, at values that D
+// can take and at others.
 func TestSimExceedanceAgainstTheDetector(t *testing.T) {
 	const windows = 30_000
 	for _, c := range []struct{ m, window int }{{10, 5}, {30, 20}, {21, 50}, {150, 40}} {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The ladder's count in one stream against the definition: first passages that each start from a window of their own.
+// The ladder's count in one stream is compared with the definition: first passages that each start from a new
+// window.
 func TestSimPassagesAgainstFirstPassage(t *testing.T) {
 	const m, window, runs = 250, 50, 1500
 	baseline := plan{seed: 5}.baseline(m, window, 0)
@@ -22,7 +23,7 @@ func TestSimPassagesAgainstFirstPassage(t *testing.T) {
 		compared++
 		var sum, squares float64
 		for range runs {
-			n := firstPassage(t, baseline, window, l.threshold(i)-1e-9, r) // the rung is a value of D but for rounding
+			n := firstPassage(t, baseline, window, l.threshold(i)-1e-9, r) // the rung is a value of D except for rounding
 			sum += n
 			squares += n * n
 		}

@@ -89,7 +89,7 @@ func TestRowsRiseWithTheLevelAndFallWithTheBaseline(t *testing.T) {
 	}
 }
 
-// By first passages alone, the share of baselines that fall short of what the committed table promises is .01 within
+// By first passages alone, the share of baselines below the ARL0 that the committed table promises is .01 within
 // three standard errors.
 func TestSimVerify(t *testing.T) {
 	p := plan{baselines: 400, length: 60_000, seed: 11}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// profilesOf makes n profiles of t segments whose rewards are correlated; segment j varies by sd[j] around 10 and is
-// rounded to a multiple of grid, so that there are ties.
+// profilesOf returns n profiles of t segments whose rewards are correlated; segment j varies by sd[j] around 10 and
+// is rounded to a multiple of grid, so that there are ties.
 func profilesOf(rng *rand.Rand, n int, sd []float64, correlation, grid float64) [][]float32 {
 	out := make([][]float32, n)
 	for i := range out {
@@ -24,8 +24,8 @@ func profilesOf(rng *rand.Rand, n int, sd []float64, correlation, grid float64) 
 	return out
 }
 
-// plainDegradation is a textbook one: the covariance matrix element by element, shrunk by the estimated variances of the
-// correlations, and inverted by Gauss and Jordan.
+// plainDegradation is the textbook form: the covariance matrix is computed element by element, shrunk by the
+// estimated variances of the correlations, and inverted by Gauss-Jordan elimination.
 func plainDegradation(profiles [][]float32) (mean, weights []float64) {
 	n, t := float64(len(profiles)), len(profiles[0])
 	mean = make([]float64, t)
@@ -141,11 +141,12 @@ func TestDegradationIsThePlainOne(t *testing.T) {
 	}
 }
 
-// Independent segments are weighed by the inverse of their variances, and correlations by chance are shrunk away.
+// Independent segments are weighted by the inverse of their variances, and chance correlations are shrunk away.
 func TestIndependentSegmentsWeighByTheirVariance(t *testing.T) {
 	const n = 20_000
 	d := NewDegradation(profilesOf(rand.New(rand.NewPCG(2, 0)), n, []float64{1, .5, 2}, 0, 0))
-	// The ratio of two variances has a relative standard error of 2/sqrt(n); three of them, and what is left of correlations.
+	// The ratio of two variances has a relative standard error of 2/sqrt(n); the bound is three of them, plus the
+	// remaining correlations.
 	for j, want := range []float64{1, 4, .25} {
 		if got := d.Weights[j] / d.Weights[0]; math.Abs(got-want) > want*(3*2/math.Sqrt(n)+.02) {
 			t.Errorf("segment %d weighs %.3f times as much as the first, want %.3f", j, got, want)
@@ -153,7 +154,8 @@ func TestIndependentSegmentsWeighByTheirVariance(t *testing.T) {
 	}
 }
 
-// The scores of held-out episodes have mean 0 and a variance near 1, and none tells of weights that have seen it.
+// The scores of held-out episodes have mean 0 and a variance near 1, and no score uses weights that have seen its
+// episode.
 func TestScoresAreHeldOut(t *testing.T) {
 	const n = 501
 	profiles := profilesOf(rand.New(rand.NewPCG(3, 0)), n, []float64{1, .3, 1, .3, 1, .3, 1, .3}, .9, 0)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// plainExpected is a textbook regression on binned means: values sorted by reward, bins ended at multiples of n/bins but not
-// between equal rewards, and interpolation between the bins on either side.
+// plainExpected is a textbook regression on binned means: values sorted by reward, bins that end at multiples of
+// n/bins but not between equal rewards, and interpolation between adjacent bins.
 func plainExpected(rewards, outcomes []float64, bins int, at float64) float64 {
 	type pair struct{ reward, outcome float64 }
 	var pairs []pair
@@ -78,7 +78,7 @@ func TestRegressionIsThePlainOne(t *testing.T) {
 	}
 }
 
-// A straight line is followed between the outermost bins, and never left beyond them.
+// A straight line is followed between the outermost bins, and the value stays constant beyond them.
 func TestRegressionFollowsALine(t *testing.T) {
 	var rewards, outcomes []float64
 	for i := range 120 {
@@ -98,7 +98,7 @@ func TestRegressionFollowsALine(t *testing.T) {
 	}
 }
 
-// The residual of a unit is that of a regression which has seen neither it nor its fold.
+// The residual of a unit is that of a regression that has seen neither the unit nor its fold.
 func TestResidualsAreHeldOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	const n = 503
@@ -138,8 +138,8 @@ func TestResidualsAreHeldOut(t *testing.T) {
 	}
 }
 
-// Of an outcome that the reward does not tell, nothing is explained: the mean of ten samples is within three standard errors
-// of at most 0.
+// If the reward is unrelated to an outcome, nothing is explained: the mean of ten samples is within three standard
+// errors of at most 0.
 func TestNothingIsExplainedByNoise(t *testing.T) {
 	const samples, n = 10, 500
 	sum, squares := 0.0, 0.0

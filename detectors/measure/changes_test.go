@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// ofRewards makes the unit of an episode with these rewards.
+// ofRewards returns the unit of an episode with these rewards.
 func ofRewards(rewards []float64) *ingest.Unit {
 	u := &ingest.Unit{Length: int64(len(rewards)), HasReturn: true}
 	for _, r := range rewards {
@@ -57,7 +57,8 @@ func TestStretchedUnitsAreThoseOfStretchedRewards(t *testing.T) {
 	}
 }
 
-// drawn returns the units of n episodes of 20 steps, each with a reward, an action and an outcome, the same ones each time.
+// drawn returns the units of n episodes of 20 steps, each with a reward, an action and an outcome, the same each
+// time.
 func drawn(n int) []*ingest.Unit {
 	rng := rand.New(rand.NewPCG(701, 0))
 	units := make([]*ingest.Unit, n)
@@ -82,7 +83,7 @@ func drawn(n int) []*ingest.Unit {
 	return units
 }
 
-// changedUnits makes units, and what each change makes of them.
+// changedUnits returns units, and the result of each change of them.
 func changedUnits(t *testing.T, n int) (units []*ingest.Unit, changed map[string][]*ingest.Unit) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(701, 1))
@@ -121,7 +122,7 @@ func shares(units []*ingest.Unit) map[string]float64 {
 func TestChangesOfActionsAndOutcomes(t *testing.T) {
 	units, changed := changedUnits(t, 1000)
 	had := shares(units)
-	within := 4 * math.Sqrt(.25/20_000) // four standard errors of a share over so many steps
+	within := 4 * math.Sqrt(.25/20_000) // four standard errors of a share over that many steps
 	tests := map[string]map[string]float64{
 		"action 0.1 of the steps switch to the second most common action": {"a": had["a"] - .1, "b": had["b"] + .1, "c": had["c"], "success": had["success"]},
 		"action 0.3 of the steps switch to the second most common action": {"a": had["a"] - .3, "b": had["b"] + .3, "c": had["c"], "success": had["success"]},
@@ -169,7 +170,8 @@ func TestChangesOfTheMeanAreInStandardDeviationsOfUnits(t *testing.T) {
 		before.Add(u.Return)
 		after.Add(changed["reward spread x2"][i].Return)
 	}
-	// Rewards are stretched about the mean of all steps, so the returns of episodes of equal lengths keep their mean.
+	// Rewards are stretched about the mean of all steps, so the returns of episodes of equal lengths keep their
+	// mean.
 	if math.Abs(after.Mean-before.Mean) > 1e-6*before.SD() {
 		t.Errorf("the mean return has moved from %v to %v", before.Mean, after.Mean)
 	}
@@ -187,7 +189,7 @@ func TestChangesThatCannotBeMade(t *testing.T) {
 	}
 	tests := map[string]struct {
 		units []*ingest.Unit
-		want  string // of "signal name: note", by change, those with a note
+		want  string // "signal name: note", by change, for changes with a note
 	}{
 		"constant return": {constant(func(int, *ingest.Unit) {}), "return mean -0.25 SD: the return is constant"},
 		"few levels":      {constant(func(i int, u *ingest.Unit) { u.Return = float64(i % 3) }), "return mean -2 SD: the values do not reach that far"},
@@ -217,7 +219,7 @@ func TestChangesThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// Of values on few levels the changes are between these.
+// For values on few levels, the changes are between these levels.
 func TestChangesBetweenLevels(t *testing.T) {
 	const units, standardErrors = 4000, 4
 	draws := rand.New(rand.NewPCG(702, 0))

@@ -47,7 +47,7 @@ func registryOf(summaries []*finding.Summary, limit int) *prometheus.Registry {
 	return reg
 }
 
-// A scrape of thousands of groups must not make all labels of each series.
+// A scrape of thousands of groups must not create all labels for each series.
 func TestCollectorSharesLabels(t *testing.T) {
 	var all []*finding.Summary
 	for i := range 200 {
@@ -68,7 +68,7 @@ func TestCollectorSharesLabels(t *testing.T) {
 	}
 }
 
-// A stream that goes to drift while a scrape is answered is exported once.
+// A stream whose state becomes drift during a scrape is exported once.
 func TestCollectorExportsAStreamOnceWhileItsStateChanges(t *testing.T) {
 	states := []finding.State{finding.OK, finding.Drift}
 	reg := prometheus.NewPedanticRegistry()
@@ -198,7 +198,7 @@ rewardwatch_version_first_seen_timestamp_seconds{env="prod",env_version="e1",lab
 	}
 }
 
-// Streams in drift keep their series whatever the limit; healthy ones lose theirs, and that is counted.
+// Streams in drift keep their series whatever the limit is; healthy streams lose theirs, which is counted.
 func TestCollectorKeepsToItsLimit(t *testing.T) {
 	summaries := oneGroup(finding.Drift)
 	for i := range 50 {

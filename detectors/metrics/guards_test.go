@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 )
 
-// TestSeriesOfGuards exports guards beyond the limit of series: those that are ok lose theirs, and the others take from
-// those of the streams.
+// TestSeriesOfGuards exports guards beyond the limit of series: guards that are ok lose their series, and the
+// others reduce those of the streams.
 func TestSeriesOfGuards(t *testing.T) {
 	all := []*guard.Summary{{Policy: "p", Guards: []guard.Verdict{
 		{Name: "kept", Evidence: 1, Alpha: .01},

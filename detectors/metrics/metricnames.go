@@ -1,4 +1,4 @@
-// Package metrics exports what banks have published as Prometheus metrics, and defines their names.
+// Package metrics exports the published state of banks as Prometheus metrics, and defines the names of the metrics.
 package metrics
 
 // Names of the metrics that this package exports. All but MetricSeriesLimitHits have the label policy and the group_by
@@ -28,9 +28,9 @@ const (
 	MetricProgress           = "rewardwatch_progress_state"          // {signal} 1 improving, 2 plateau, 3 regressing, 4 collapsed
 	MetricProgressChange     = "rewardwatch_progress_change"         // {signal,bound="low|estimate|high"} of the return over the newest fourth of the past
 	MetricGuardState         = "rewardwatch_guard_state"             // {guard} 0 ok, 1 warn, 2 hold, 3 fallback
-	MetricGuardEvidence      = "rewardwatch_guard_evidence_ratio"    // {guard} 1 trips it
-	MetricGuardMean          = "rewardwatch_guard_mean"              // {guard} of what it counts
-	MetricGuardInvalid       = "rewardwatch_guard_invalid_total"     // {guard} values that it left out
+	MetricGuardEvidence      = "rewardwatch_guard_evidence_ratio"    // {guard} the guard trips at 1
+	MetricGuardMean          = "rewardwatch_guard_mean"              // {guard} mean of the counted values
+	MetricGuardInvalid       = "rewardwatch_guard_invalid_total"     // {guard} values left out
 	MetricStreamState        = "rewardwatch_stream_state"            // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
 	MetricStreamFault        = "rewardwatch_stream_fault"            // {signal,rule} 1 while the stream is in a telemetry fault
 	MetricBaselineInfo       = "rewardwatch_baseline_info"           // {baseline} 1

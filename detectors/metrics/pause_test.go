@@ -22,12 +22,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// hotPath judges units on a thread of its own, and keeps the longest time that a unit has taken in each window. The time
-// that the thread waited for a core is left out. Other work of the machine still lengthens units by what it does to caches
-// and clocks, and Go by its own pauses: windows with a scrape say something only beside those without.
+// hotPath judges units on a separate thread, and keeps the longest time of a unit in each window. It excludes the
+// time that the thread waited for a core. Other work on the machine still slows units through its effect on caches
+// and clocks, and Go through its own pauses, so windows with a scrape are only meaningful in comparison with those
+// without one.
 type hotPath struct {
 	policy  *bank.Policy
-	units   []*ingest.Unit // made before, so that their memory is not part of it
+	units   []*ingest.Unit // created before, so that their memory is not part of the measurement
 	next    int64
 	window  atomic.Int64
 	longest []time.Duration // by window
@@ -60,7 +61,7 @@ func (h *hotPath) run(b *testing.B, end <-chan struct{}) {
 	}
 }
 
-// waited returns the time that a thread has been ready to run without a core so far.
+// waited returns how long a thread has been ready to run without a core so far.
 func waited(b *testing.B, stats *os.File, buf []byte) time.Duration {
 	n, err := stats.ReadAt(buf, 0)
 	fields := bytes.Fields(buf[:n])
@@ -75,10 +76,10 @@ func waited(b *testing.B, stats *os.File, buf []byte) time.Duration {
 	return time.Duration(wait)
 }
 
-// BenchmarkPauseOfAScrape judges units while the series that the default limit leaves of a large fleet are scraped. In turn
-// with each scrape, it does so for as long without one.
+// BenchmarkPauseOfAScrape judges units while the series that the default limit leaves of a large fleet are scraped.
+// It alternates with equally long periods without a scrape.
 func BenchmarkPauseOfAScrape(b *testing.B) {
-	const baseline, limit = 700, 20_000 // units until it is accepted, series
+	const baseline, limit = 700, 20_000 // units until the baseline is accepted, series
 	h, rng := &hotPath{policy: bank.NewPolicy("policy", watch.DefaultConfig(), capacity.NewStreamLimit(100))}, rand.New(rand.NewPCG(1, 1))
 	for ; h.next < baseline; h.next++ {
 		h.policy.Observe(ingesttest.Unit("policy", 0, h.next, rng), time.Time{})
@@ -117,7 +118,7 @@ func BenchmarkPauseOfAScrape(b *testing.B) {
 	h.report(b, from)
 }
 
-// report reports the windows with a scrape, which are even, beside the others.
+// report reports the windows with a scrape, which are the even ones, and the others.
 func (h *hotPath) report(b *testing.B, from int64) {
 	var scraped, quiet []time.Duration
 	for i := range b.N {

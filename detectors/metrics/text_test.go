@@ -45,7 +45,7 @@ func collectorOf(summaries []*finding.Summary, limit int) *Collector {
 		func() time.Time { return time.Unix(1060, 0) })
 }
 
-// textOf returns the text of the second scrape that uses the same memory, with the limit hits of one.
+// textOf returns the text of the second scrape that uses the same memory, with the limit hits of one scrape.
 func textOf(tb testing.TB, c *Collector, openMetrics bool) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -76,7 +76,7 @@ func seriesOf(families []*dto.MetricFamily) map[string]string {
 	return all
 }
 
-// The text is what a registry exports, whatever is in labels and values.
+// The text is what a registry exports, whatever labels and values contain.
 func TestTextIsWhatARegistryExports(t *testing.T) {
 	summaries := fleet(9)
 	odd := &summaries[4].Groups[0]
@@ -111,7 +111,7 @@ func TestTextIsWhatARegistryExports(t *testing.T) {
 	}
 }
 
-// In OpenMetrics the name of a counter lacks what its series end in.
+// In OpenMetrics, the name of a counter lacks the suffix of its series.
 func TestTextOfOpenMetrics(t *testing.T) {
 	summaries := oneGroup(finding.OK)
 	plain, open := string(textOf(t, collectorOf(summaries, 100_000), false)), string(textOf(t, collectorOf(summaries, 100_000), true))
@@ -128,7 +128,7 @@ func TestTextOfOpenMetrics(t *testing.T) {
 	}
 }
 
-// What is no UTF-8 is replaced: a client would refuse the whole answer.
+// Bytes that are not valid UTF-8 are replaced, because a client would refuse the whole response.
 func TestTextIsUTF8(t *testing.T) {
 	summaries := oneGroup(finding.OK)
 	summaries[0].Groups[0].Versions.Policy = "v\xff1"
@@ -167,7 +167,7 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// The text of 20,000 series takes at most .4 of the CPU that a registry takes for it; measured were .23 to .26.
+// The text of 20,000 series takes at most .4 of the CPU time that a registry takes; measured were .23 to .26.
 func TestSimTextIsCheap(t *testing.T) {
 	c := collectorOf(fleet(63), 1_000_000)
 	reg := prometheus.NewRegistry()
@@ -192,7 +192,7 @@ func TestSimTextIsCheap(t *testing.T) {
 	}
 }
 
-// largeFleet returns the summaries of 20,000 groups, one of 1,000 of which drifts.
+// largeFleet returns the summaries of 20,000 groups, of which one in 1,000 drifts.
 func largeFleet() []*finding.Summary {
 	all := fleet(20_000)
 	for i, s := range all {

@@ -50,8 +50,9 @@ func TestPartsSumToTheChange(t *testing.T) {
 	}
 }
 
-// The standard errors are those over many baselines and changes, and P is uniform if no stratum has changed. As variances are
-// estimated, P is smaller than that if there are few units: at 60, of which 14 in a stratum, .05 stands for about .07.
+// The standard errors equal those over many baselines and changes, and P is uniform if no stratum has changed.
+// Because variances are estimated, P is smaller than that if there are few units: with 60, of which 14 are in a
+// stratum, .05 stands for about .07.
 func TestSimErrorsOfTheParts(t *testing.T) {
 	const runs = 4000
 	more := law{[]float64{.3, .23, .47}, before().means, 1}
@@ -60,7 +61,7 @@ func TestSimErrorsOfTheParts(t *testing.T) {
 		after       law
 		n           int
 		mix, within float64
-		rare        float64 // at most so often P is below .05
+		rare        float64 // largest share of runs with P below .05
 	}{
 		"nothing":           {before(), 200, 0, 0, .06},
 		"the mix":           {more, 200, -.2*.6 - .35*1.2, 0, .06},
@@ -88,7 +89,8 @@ func TestSimErrorsOfTheParts(t *testing.T) {
 		vm, vw := m.M2/(runs-1), w.M2/(runs-1)
 		check("the mix", m.Mean, vm, c.mix)
 		check("what happened within", w.Mean, vw, c.within)
-		// A variance over so many runs has a relative error of sqrt(2/runs) = .022; the delta method may be a twentieth off.
+		// A variance over that many runs has a relative error of sqrt(2/runs) = .022; the delta method may be off
+		// by a twentieth.
 		for what, ratio := range map[string]float64{"mix": me.Mean / vm, "within": we.Mean / vw} {
 			if ratio < .88 || ratio > 1.12 {
 				t.Errorf("%s: the squared error of %s is %.3f of the variance", name, what, ratio)
@@ -100,7 +102,7 @@ func TestSimErrorsOfTheParts(t *testing.T) {
 	}
 }
 
-// Units that depend on each other tell less.
+// Units that depend on each other contain less information.
 func TestDependenceWidensErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	b, a := before().cells(rng, 500), law{[]float64{.3, .23, .47}, []float64{.3, 0, -1.2}, 1}.cells(rng, 300)
@@ -152,7 +154,7 @@ func TestWhatTheMixExplains(t *testing.T) {
 	}
 }
 
-// An error that never happened before, and happens to the users who come more often now, does not come from their share.
+// If an error that never happened before happens to users who come more often now, their share is not the cause.
 func TestTheMixOfEqualValuesContributesNothing(t *testing.T) {
 	cells := func(n int, x float64) (c mix.Cell) {
 		for range n {

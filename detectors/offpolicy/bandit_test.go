@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// bandit is a world with situations, of which each comes with a probability, and in each the mean reward of each action.
+// bandit is a world with situations, each with a probability and the mean reward of each action.
 type bandit struct {
 	situations []float64
 	rewards    [][]float64 // by situation and action
@@ -54,7 +54,7 @@ func (w bandit) decision(rng *rand.Rand, by, accepted acting) *ingest.Unit {
 	return unitOf(strconv.Itoa(a), by[at][a], target, reward)
 }
 
-// unitOf returns a unit of one step. A target that is NaN is not known.
+// unitOf returns a unit of one step. A target of NaN is unknown.
 func unitOf(action string, prob, target, reward float64) *ingest.Unit {
 	p := &ingest.Propensity{Steps: 1, Log: math.Log(prob), Actions: []ingest.InverseProbs{{Sum: 1 / prob, Reward: reward / prob}}}
 	if !math.IsNaN(target) {
@@ -68,7 +68,7 @@ func unitOf(action string, prob, target, reward float64) *ingest.Unit {
 	return u
 }
 
-// follow returns the follower of a baseline of so many decisions.
+// follow returns the follower of a baseline of the given number of decisions.
 func (w bandit) follow(rng *rand.Rand, units int, by, accepted acting) *Follower {
 	var baseline []Observed
 	for range units {
@@ -77,7 +77,7 @@ func (w bandit) follow(rng *rand.Rand, units int, by, accepted acting) *Follower
 	return NewFollower(baseline, int64(units))
 }
 
-// value returns what a policy earns in a world on average.
+// value returns what a policy earns on average in a world.
 func (w bandit) value(by acting) float64 {
 	sum := 0.
 	for at, p := range w.situations {

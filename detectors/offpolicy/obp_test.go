@@ -45,7 +45,7 @@ func (c *obpCase) decision(i int) *ingest.Unit {
 	}
 }
 
-// Where the definitions are the same, so are the estimates.
+// If the definitions are the same, the estimates are the same.
 func TestEstimatesAreThoseOfTheOpenBanditPipeline(t *testing.T) {
 	data, err := os.ReadFile("testdata/obp_estimates.json")
 	if err != nil {

@@ -84,7 +84,7 @@ func TestSamplesOfUnits(t *testing.T) {
 	}
 }
 
-// A unit whose probabilities do not cover all of its actions cannot be weighted, nor can one without a return.
+// A unit whose probabilities do not cover all of its actions cannot be weighted, nor can a unit without a return.
 func TestUnitsThatCannotBeWeighted(t *testing.T) {
 	for name, change := range map[string]func(*ingest.Unit){
 		"an invalid probability":       func(u *ingest.Unit) { u.Propensity.Invalid = 1 },
@@ -109,7 +109,7 @@ func TestUnitsThatCannotBeWeighted(t *testing.T) {
 	}
 }
 
-// The sums are the textbook's, on returns that are large beside their differences.
+// The sums equal those of the textbook, for returns that are large compared with their differences.
 func TestSumsAreTheTextbooks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var s Sums
@@ -150,7 +150,7 @@ func TestSumsAreTheTextbooks(t *testing.T) {
 	}
 }
 
-// The half-width is that of the paper: theorem 2.2 for the mean of n values of variance 4, tuned at 500.
+// The half-width equals that of the paper: theorem 2.2 for the mean of n values of variance 4, tuned at 500.
 func TestHalfWidth(t *testing.T) {
 	const alpha, variance = .05, 4.
 	rho2 := (-2*math.Log(alpha) + math.Log(-2*math.Log(alpha)+1)) / TunedUnits
@@ -171,7 +171,7 @@ func TestHalfWidth(t *testing.T) {
 	}
 }
 
-// estimateAfter returns the estimate after so many decisions by another policy in another world.
+// estimateAfter returns the estimate after the given number of decisions by another policy in another world.
 func estimateAfter(seed uint64, units int, world bandit, by, accepted acting) *finding.OffPolicy {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	f := usual().follow(rng, 1000, skilled(.7), accepted)
@@ -218,8 +218,8 @@ func TestShownIsWhatHasChanged(t *testing.T) {
 	}
 }
 
-// Without target_prob, a change of the world that leaves the reference's value as it was looks like one of the policy,
-// but the policy acts as before.
+// Without target_prob, a change of the world that does not change the reference's value looks like a change of the
+// policy, but the policy acts as before.
 func TestAWorldThatSwapsSituationsIsUndecided(t *testing.T) {
 	world := usual()
 	world.rewards[0], world.rewards[1] = []float64{.3, .6, .2}, []float64{.5, .2, .3}
@@ -277,7 +277,7 @@ func TestNotEnoughSupport(t *testing.T) {
 	}
 }
 
-// Dependent units tell less.
+// Dependent units contain less information.
 func TestDependenceWidensTheInterval(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	f := usual().follow(rng, 500, skilled(.7), nil)
@@ -296,7 +296,7 @@ func TestNoProbabilitiesNoFollower(t *testing.T) {
 	}
 }
 
-// An incident begins with the units since its onset that are still known, in order.
+// An incident begins with the units since its onset that are still kept, in order.
 func TestBeginTakesTheUnitsSinceTheOnset(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	f := usual().follow(rng, 300, skilled(.7), nil)

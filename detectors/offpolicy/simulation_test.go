@@ -8,10 +8,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// looked counts the runs in which something ever happened, and those that end with an estimate.
+// looked counts the runs in which each of these ever happened, and those that end with an estimate.
 type looked struct{ missed, shown, known int }
 
-// looks makes runs of a baseline and units of the same policy in the same world, and looks at each unit.
+// looks simulates runs of a baseline and units of the same policy in the same world, and computes the estimate at
+// each unit.
 func looks(runs, units int, by, accepted acting) (n looked) {
 	for run := range runs {
 		rng := rand.New(rand.NewPCG(uint64(run), 17))
@@ -39,7 +40,8 @@ func looks(runs, units int, by, accepted acting) (n looked) {
 	return n
 }
 
-// However often one looks, the interval of the value holds, and nothing is shown where nothing has changed.
+// However often the estimate is computed, the interval contains the value, and no change is shown if nothing has
+// changed.
 func TestSimIntervalsHoldAtAllUnits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// rated returns the past of a reward and of an outcome that one unit in ten has, in 60 stretches of 250 units. Levels are in
-// standard deviations, by the share of the past. Both depend on the quality of a unit, which depends on that of the unit
-// before.
+// rated returns the past of a reward and of an outcome that one unit in ten has, in 60 stretches of 250 units.
+// Levels are in standard deviations, by the share of the past. Both depend on the quality of a unit, which depends
+// on that of the previous unit.
 func rated(seed uint64, carried float64, levels func(at float64) (reward, outcome float64)) (reward, outcome []Point) {
 	const stretches, units = 60, 250
 	rng := rand.New(rand.NewPCG(seed, 17))
@@ -42,7 +42,7 @@ func TestRewardAndOutcomePart(t *testing.T) {
 	const runs = 40
 	for name, c := range map[string]struct {
 		carried float64
-		share   float64 // of runs in which they part, at least; 0 if they do not
+		share   float64 // least share of runs in which they part; 0 if they do not
 		levels  func(at float64) (reward, outcome float64)
 	}{
 		"nothing changes":                    {levels: func(float64) (float64, float64) { return 0, 0 }},

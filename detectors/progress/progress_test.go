@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// learner returns the returns of a policy as points of so many units: a level by the share of the past, and noise in which
-// each value keeps a share of the one before.
+// learner returns the returns of a policy as points of each units: a level by the share of the past, and noise in
+// which each value keeps a share of the previous one.
 func learner(rng *rand.Rand, units, each int, kept float64, level func(at float64) float64) []Point {
 	var out []Point
 	noise := rng.NormFloat64()
@@ -27,8 +27,8 @@ func learner(rng *rand.Rand, units, each int, kept float64, level func(at float6
 
 func flat(at float64) func(float64) float64 { return func(float64) float64 { return at } }
 
-// TestAFlatReturnIsAPlateau counts the windows whose interval misses the real change, for values that depend on each
-// other within points, and beyond them.
+// TestAFlatReturnIsAPlateau counts the windows whose interval misses the real change, for values that depend on
+// each other within points, and beyond them.
 func TestAFlatReturnIsAPlateau(t *testing.T) {
 	for _, of := range []struct {
 		name  string
@@ -36,7 +36,7 @@ func TestAFlatReturnIsAPlateau(t *testing.T) {
 		each  int
 		kept  float64
 		level float64
-		most  float64 // share of windows
+		most  float64 // largest share of windows
 	}{
 		{"independent", 2000, 40, 0, 5, .01},
 		{"dependent", 2000, 40, .5, 5, .01},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// stretches returns the past of values in stretches of 37, with noise of 1 SD that is correlated by so much.
+// stretches returns the past of values in stretches of 37, with noise of 1 SD that has the given correlation.
 func stretches(seed uint64, units int, correlation float64, level func(i int) float64) (past []Point) {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	noise := 0.

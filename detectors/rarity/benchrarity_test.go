@@ -11,12 +11,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// heldOver is the mean number of units to the first false alarm of each walk on a baseline of 500 units with so many rare
-// ones, as a multiple of what it may spend, over courses of later units at a rate; the rates are computed, not simulated.
+// heldOver returns the mean number of units to the first false alarm of each walk on a baseline of 500 units with
+// the given number of rare ones, as a multiple of what it may spend, over courses of later units at a rate; the
+// rates are computed, not simulated.
 func heldOver(rng *rand.Rand, rare int, rate, units float64, courses int, known map[Test][3]float64) (ratios [3]float64) {
 	for range courses {
 		t := *New(detectors.NewRanks(rareSample(500, rare)), 1)
-		still := [3]float64{1, 1, 1} // chances of no alarm so far
+		still := [3]float64{1, 1, 1} // probabilities of no alarm so far
 		for more := true; more; {
 			rates, have := known[t]
 			if !have {
@@ -42,7 +43,7 @@ func heldOver(rng *rand.Rand, rare int, rate, units float64, courses int, known 
 	return ratios
 }
 
-// falseAlarmRates are those of the walks at a rate.
+// falseAlarmRates returns the false alarm rates of the walks at a rate.
 func (t *Test) falseAlarmRates(p float64) (rates [3]float64) {
 	for i := range t.Walks {
 		alone := *t
@@ -56,8 +57,8 @@ func (t *Test) falseAlarmRates(p float64) (rates [3]float64) {
 	return rates
 }
 
-// grow collects as many units as there are and computes the limits again, as refine does. It reports whether they may still
-// change.
+// grow collects as many units as there are and computes the limits again, as refine does. It reports whether they
+// may still change.
 func (t *Test) grow(rng *rand.Rand, rate float64) bool {
 	if !t.Collects() {
 		return false
@@ -98,7 +99,7 @@ func TestBenchRareLevels(*testing.T) {
 					}
 				}
 				if rare < LeastRare || float64(rare) > MostShare*500 {
-					continue // a fall from more is judged by their counts
+					continue // a fall of a larger share is judged by counts
 				}
 				b++
 				for k, ratio := range heldOver(rng, rare, rate, units, courses, known) {

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// rareSample is a sample of n values of which so many are 1 and the rest 0, spread evenly.
+// rareSample returns a sample of n values of which rare are 1 and the rest 0, spread evenly.
 func rareSample(n, rare int) []float64 {
 	sample := make([]float64, n)
 	for i := range rare {
@@ -24,7 +24,8 @@ func rareValue(rng *rand.Rand, rate float64) float64 {
 	return 0
 }
 
-// armedRarity is a test on a baseline of m units at the given rate, each walk of which may alarm falsely once in units.
+// armedRarity returns a test on a baseline of m units at the given rate; each walk may raise one false alarm in
+// units.
 func armedRarity(rng *rand.Rand, m int, rate, units float64) *Test {
 	for {
 		sample := make([]float64, m)
@@ -42,7 +43,7 @@ func armedRarity(rng *rand.Rand, m int, rate, units float64) *Test {
 	}
 }
 
-// until returns after how many units at a rate the test alarms, most at most.
+// until returns after how many units at a rate the test raises an alarm, at most most.
 func (t *Test) until(rng *rand.Rand, rate float64, most int) int {
 	for i := 1; i <= most; i++ {
 		if t.Observe(rareValue(rng, rate), int64(i), false); t.Reached() {
@@ -52,8 +53,8 @@ func (t *Test) until(rng *rand.Rand, rate float64, most int) int {
 	return most
 }
 
-// The mean time to a false alarm at the limits of the rate is walked for, one walk at a time; one step lower the
-// threshold would be too low.
+// The mean time to a false alarm at the limits of the rate is measured by walks, one walk at a time; with a
+// threshold one step lower, it would be too short.
 func TestRarityRateIsExact(t *testing.T) {
 	const units = 3000
 	for i := range 3 {
@@ -88,13 +89,13 @@ func TestRarityRateIsExact(t *testing.T) {
 	}
 }
 
-// eliminated is the mean time in which a walk climbs to a height as the solution of its equations by elimination from 0
+// eliminated returns the mean time in which a walk climbs to a height, by elimination in its equations from 0
 // upwards: t(i) = constant(i) + sum over k = 1..up of weight(i, k) t(i+k), in which nothing is ever subtracted.
 func eliminated(p float64, up, height int) float64 {
 	constants, weights := make([]float64, height), make([][]float64, height)
 	for i := range height {
 		weights[i] = make([]float64, up)
-		left := p // what of t(i) is left on its own side
+		left := p // the part of t(i) that is left on its own side
 		constants[i] = 1
 		if i > 0 {
 			constants[i] += (1 - p) * constants[i-1]
@@ -131,7 +132,8 @@ func TestTimeOfARiseIsTheSolutionOfItsEquations(t *testing.T) {
 	}
 }
 
-// Thresholds hold for every rate within the limits: false alarms come most often at the limit that they are set for.
+// Thresholds are valid for every rate within the limits: false alarms are most frequent at the limit that they are
+// set for.
 func TestRarityRateIsLargestAtTheLimit(t *testing.T) {
 	test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 	test.Arm(1e-6)
@@ -147,11 +149,11 @@ func TestRarityRateIsLargestAtTheLimit(t *testing.T) {
 }
 
 func TestRarityFindsWhatTheRateBecomes(t *testing.T) {
-	// 19 in 500 values are rare, and a walk may alarm falsely once in two million units. After is how many units at the rate
-	// of the baseline come before the change.
+	// 19 in 500 values are rare, and a walk may raise one false alarm in two million units. after is the number of
+	// units at the rate of the baseline before the change.
 	for _, c := range []struct {
 		name               string
-		after, most, later int // of 20 runs so many may be found later than after most units
+		after, most, later int // of 20 runs, later may be found later than after most units
 		rate               float64
 	}{
 		{"nothing, at once", 0, 700, 0, 0},
@@ -180,8 +182,8 @@ func TestRarityFindsWhatTheRateBecomes(t *testing.T) {
 	}
 }
 
-// Nine baselines in ten keep the false alarms of each walk within its rate, with all that the limits make of later units.
-// The bound is three standard errors below.
+// Nine baselines in ten keep the false alarms of each walk within its rate, including the effect of later units on
+// the limits. The bound is three standard errors below.
 func TestSimNineBaselinesInTenKeepTheRateOfRareValues(t *testing.T) {
 	const baselines, runs, units = 100, 20, 500
 	for i, rate := range []float64{.01, .038, .049, .1, .2} {
@@ -242,7 +244,7 @@ func TestRarityLearnsNothingFrom(t *testing.T) {
 		"a rate outside the limits": func(test *Test) {
 			for i := range 500 {
 				test.Observe(float64(min(1, i%9)^1), 0, false)
-				test.Reset() // or the walk would keep the limits as they are
+				test.Reset() // otherwise the walk would keep the limits as they are
 			}
 		},
 	}
@@ -268,7 +270,7 @@ func TestRarityIsNotArmed(t *testing.T) {
 	}
 }
 
-// Where values depend on one another the limits are further apart and the thresholds higher.
+// If values depend on one another, the limits are further apart and the thresholds higher.
 func TestRarityAllowsForDependence(t *testing.T) {
 	one, two := New(detectors.NewRanks(rareSample(500, 19)), 1), New(detectors.NewRanks(rareSample(500, 19)), 2)
 	one.Arm(1e-6)
@@ -286,7 +288,7 @@ func TestRarityObserveAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Limits are computed again on the goroutine that judges units.
+// Limits are recomputed on the goroutine that judges units.
 func TestRarityRefinesWithoutAllocation(t *testing.T) {
 	for _, c := range []struct{ units, rare int }{{500, 19}, {5000, 15}} {
 		baseline := New(detectors.NewRanks(rareSample(c.units, c.rare)), 1)
@@ -305,7 +307,7 @@ func TestRarityRefinesWithoutAllocation(t *testing.T) {
 	}
 }
 
-// What the units have shown of a change that has just begun is not lost when the limits are computed again.
+// The evidence of a change that has just begun is not lost when the limits are recomputed.
 func TestRarityRefinesOnTheWay(t *testing.T) {
 	test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 	test.Arm(.5e-6)
@@ -326,8 +328,8 @@ func TestRarityRefinesOnTheWay(t *testing.T) {
 	}
 }
 
-// Half the rate, soon after a baseline of 500 units: the bound is three standard errors below .73. With limits of the level
-// .1/6 each, and walks that began again with each of them, .39 of 200 runs found it within 5,000 units.
+// Half the rate, soon after a baseline of 500 units: the bound is three standard errors below .73. With limits of
+// the level .1/6 each, and walks that restarted with each of them, .39 of 200 runs found it within 5,000 units.
 func TestRarityFindsHalfTheRateSoon(t *testing.T) {
 	const runs = 200
 	rng := rand.New(rand.NewPCG(64, 0))
@@ -346,8 +348,8 @@ func TestRarityFindsHalfTheRateSoon(t *testing.T) {
 	}
 }
 
-// Once the rate is known, half of it is found in 99 of 100 cases by the time at which 190 rare values would be expected. The bound is
-// three standard errors below.
+// Once the rate is known, a fall to half of it is found in 99 of 100 cases by the time at which 190 rare values
+// would be expected. The bound is three standard errors below.
 func TestSimRarityKnowsItsRate(t *testing.T) {
 	const runs = 500
 	for i, rate := range []float64{.012, .038, .055, .08, .15, .25} {
@@ -378,7 +380,7 @@ func TestSimRarityKnowsItsRate(t *testing.T) {
 	}
 }
 
-// The count ends, also if rare values hardly ever come.
+// The collection ends even if rare values hardly ever occur.
 func TestRarityCollectsABoundedNumberOfUnits(t *testing.T) {
 	test := New(detectors.NewRanks(rareSample(500, 5)), 1)
 	test.Arm(.5e-6)
@@ -386,7 +388,7 @@ func TestRarityCollectsABoundedNumberOfUnits(t *testing.T) {
 		if test.Observe(float64(min(1, i%1000)^1), int64(i), false); i > 500<<(doublings+extraDoublings) {
 			t.Fatalf("still collecting after %d units, %d doublings left", i, test.Doublings)
 		}
-		test.Reset() // or the walk would keep the limits as they are
+		test.Reset() // otherwise the walk would keep the limits as they are
 	}
 	if _, left := test.Collected(); left != 0 || test.Known() || test.Units != 500<<(doublings+extraDoublings) {
 		t.Errorf("%d units, %d until the rate is known, want none", test.Units, left)

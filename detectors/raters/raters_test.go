@@ -33,8 +33,8 @@ func ratingOf(u *ingest.Unit) float64 {
 	return math.NaN()
 }
 
-// TestRatingsHaveOneLaw has raters of every level come, go and change their shares, while the reward explains a part of the
-// ratings. What is judged stays independent, with one mean and the variance of the noise.
+// TestRatingsHaveOneLaw has raters of every level come, leave and change their shares, while the reward explains a
+// part of the ratings. The judged ratings stay independent, with one mean and the variance of the noise.
 func TestRatingsHaveOneLaw(t *testing.T) {
 	const noise, slope = .5, .8
 	var means, squares, lagged ingest.Moments
@@ -46,7 +46,7 @@ func TestRatingsHaveOneLaw(t *testing.T) {
 			levels[i] = 3 + rng.NormFloat64()
 		}
 		for i := range 3000 {
-			who := rng.IntN(5) // then others, who come once or twice, and then one
+			who := rng.IntN(5) // then other raters, who come once or twice, and then a single one
 			switch {
 			case i > 2000:
 				who = 4
@@ -55,7 +55,7 @@ func TestRatingsHaveOneLaw(t *testing.T) {
 			}
 			reward := rng.NormFloat64()
 			if i > 600 {
-				reward += 2 // the policy has improved: it is no level of those who come from now on
+				reward += 2 // the policy has improved: that must not become part of the level of later raters
 			}
 			u := all.Adjust(rated(fmt.Sprint(who), levels[who]+slope*reward+noise*rng.NormFloat64(), reward), byRater, nil, Phase{Collecting: i < 500})
 			y := ratingOf(u)
@@ -70,7 +70,7 @@ func TestRatingsHaveOneLaw(t *testing.T) {
 			last = e
 		}
 	}
-	// The slope of 500 ratings has a standard error of .022, which is that of the means as well: rewards are higher by 2.
+	// The slope of 500 ratings has a standard error of .022, and so do the means, because rewards are higher by 2.
 	within := func(what string, m *ingest.Moments, want, extra float64) {
 		t.Logf("%s: %.4f of %d", what, m.Mean, m.N)
 		if most := 4*m.SD()/math.Sqrt(float64(m.N)) + extra; math.Abs(m.Mean-want) > most {
@@ -96,7 +96,7 @@ func TestWhatIsNotKnownIsNotJudged(t *testing.T) {
 	before := rated("b", 1, 0)
 	numeric := before.Numeric
 	u := all.Adjust(before, byRater, nil, collecting)
-	if y := ratingOf(u); y != 4 { // as rater b always gives a 1, and rater a a 4
+	if y := ratingOf(u); y != 4 { // rater b always gives a 1, and rater a a 4
 		t.Errorf("judged as %v, want 4", y)
 	}
 	if ratingOf(before) != 1 || ratingOf(&ingest.Unit{Numeric: numeric}) != 1 || len(before.Labels) != 2 || len(u.Labels) != 1 || u.Labels[0].Name != "labels.plan" {
@@ -119,12 +119,13 @@ func TestWhatIsNotKnownIsNotJudged(t *testing.T) {
 	}
 }
 
-// TestLevelsSettle gives lower ratings than before: levels follow neither after enough ratings, nor while an incident is open.
+// TestLevelsSettle gives lower ratings than before. Levels do not follow after enough ratings, nor while an
+// incident is open.
 func TestLevelsSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		before   int
 		incident bool
-		most     float64 // of the drop of 2 that is missing at the end
+		most     float64 // missing part of the drop of 2 at the end, at most
 	}{
 		"settled": {settledRatings, false, 1e-9}, "half": {settledRatings / 2, false, 1.01}, "in an incident": {settledRatings / 2, true, 1e-9},
 		"new in an incident": {1, true, 2},
@@ -180,7 +181,8 @@ func cmpText(a, b string) int {
 	return 1
 }
 
-// Units in shadow teach nothing, and outcomes that had no raters when their baseline was collected stay as they are.
+// Nothing is learned from units in shadow, and outcomes without raters when their baseline was collected stay as
+// they are.
 func TestWhatIsNotOfTheBaselineTeachesNothing(t *testing.T) {
 	all := Raters{}
 	for range 2 * centerRatings {

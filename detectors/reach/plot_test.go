@@ -33,7 +33,7 @@ func TestPictureOfReach(t *testing.T) {
 	}
 }
 
-// reachPlot draws the smallest shift that is found against the number of episodes, both on logarithmic scales.
+// reachPlot draws the smallest shift that is found by the number of episodes, both on logarithmic scales.
 func reachPlot() []byte {
 	const left, right, top, bottom = 60., 470., 40., 300.
 	x := func(units int) float64 { return left + (right-left)*math.Log(float64(units)/20)/math.Log(100) }

@@ -14,7 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 )
 
-// foundPlainly is the textbook form of findsWithin: each run draws its own numbers, and judges one rare value after the other.
+// foundPlainly is the textbook form of findsWithin: each run draws its own numbers and judges one rare value after
+// the other.
 func foundPlainly(test *rarity.Test, rate float64, within int) float64 {
 	rng, found := rand.New(rand.NewPCG(1, 0)), 0
 	for range rarerRuns {
@@ -40,7 +41,7 @@ func foundPlainly(test *rarity.Test, rate float64, within int) float64 {
 	return float64(found) / rarerRuns
 }
 
-// armed returns a test armed on a baseline of 500 units, of which so many have a rare value.
+// armed returns a test armed on a baseline of 500 units, of which the given number has a rare value.
 func armed(rare int) *rarity.Test {
 	sample := make([]float64, 500)
 	for i := range rare {
@@ -76,8 +77,8 @@ func TestRarerValuesAreFoundAsOneByOne(t *testing.T) {
 	}
 }
 
-// Calibrations at the same time use the same numbers: each finds what it finds alone, also one that needs more of them, and
-// leaves the shared ones as they are.
+// Concurrent calibrations use the same numbers. Each finds what it finds alone, even one that needs more numbers,
+// and leaves the shared ones as they are.
 func TestCalibrationsShareNumbers(t *testing.T) {
 	rates := []int{6, 25, 100, 160}
 	needy := func(of *runs) float64 { return newRarer(armed(160), .6, of).findsWithin(2000) }

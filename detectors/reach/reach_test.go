@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	baselineUnits = 500 // if the test does not say how many
+	baselineUnits = 500 // if the test does not specify the number
 	runs          = 400
 	budget        = 20_000 // units between false alarms, shared by sharing branches
 	sharing       = 60
 )
 
-// law draws the values of units of one quantity, the second a share of steps.
+// law draws the values of units of one quantity; the second result is a share of steps.
 type law struct {
 	name  string
-	steps float64 // 0 for values that are ranked
+	steps float64 // 0 for ranked values
 	draw  func(*rand.Rand) float64
-	step  float64 // between two values of a law of whole numbers: shifts between the same two steps change ranks alike
-	share float64 // of units that have a value; 0 is for all
-	// In smaller baselines with a usual value, walks often begin again at 0 before they are found, so that changes are found
-	// that are not claimed.
+	step  float64 // between two values of a distribution of whole numbers: shifts between the same two steps change ranks alike
+	share float64 // share of units that have a value; 0 means all
+	// In smaller baselines with a usual value, walks often restart at 0 before they find the change, so that
+	// changes are found that are not claimed.
 	least int
 }
 
@@ -48,7 +48,7 @@ func (l law) units() float64 {
 // purchase returns the amount of a purchase.
 func purchase(rng *rand.Rand) float64 { return 20 * math.Exp(.6*rng.NormFloat64()) }
 
-// sometimes returns the amount of a purchase, 0 without one.
+// sometimes returns the amount of a purchase, or 0 without one.
 func sometimes(share float64) func(*rand.Rand) float64 {
 	return func(rng *rand.Rand) float64 {
 		if rng.Float64() > share {
@@ -58,7 +58,7 @@ func sometimes(share float64) func(*rand.Rand) float64 {
 	}
 }
 
-// hits returns how often an event of probability p happens in so many steps.
+// hits returns how often an event of probability p happens in steps steps.
 func hits(rng *rand.Rand, steps, p float64) (n float64) {
 	for range int(steps) {
 		if rng.Float64() < p {
@@ -83,7 +83,7 @@ var laws = []law{
 // allowances are typical values of C, by the size of the baseline.
 var allowances = map[int]float64{100: 2.1, 250: 2.1, 500: 1.3, 1000: 1, 2000: .75, 5000: .75}
 
-// frozen returns an armed quantity on a baseline of so many units of a law, and its readings.
+// frozen returns an armed quantity on a baseline of the given number of units of a law, and its readings.
 func (l law) frozen(rng *rand.Rand, units int) (*stream.Quantity, []stream.Reading) {
 	n := int(math.Round(l.units() * float64(units)))
 	values, events, steps := make([]float64, n), make([]float64, n), make([]float64, n)
@@ -105,7 +105,8 @@ func (l law) frozen(rng *rand.Rand, units int) (*stream.Quantity, []stream.Readi
 	return q, readings
 }
 
-// found returns the share of the runs that find a change within so many units, each after unchanged units.
+// found returns the share of the runs that find a change within the given number of units, each after unchanged
+// units.
 func (l law) found(rng *rand.Rand, q *stream.Quantity, baseline []stream.Reading, change func(stream.Reading) stream.Reading, within int) float64 {
 	finds := func() bool {
 		test := q.Again()
@@ -131,8 +132,8 @@ func (l law) found(rng *rand.Rand, q *stream.Quantity, baseline []stream.Reading
 	return float64(n) / runs
 }
 
-// A change of the size that is claimed is found as often as claimed, in both directions, and much smaller ones are not:
-// the claim is no more modest than it must be.
+// A change of the claimed size is found as often as claimed, in both directions, and much smaller ones are not: the
+// claim is not too modest.
 func TestSimChangesWithinReachAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -202,8 +203,8 @@ func (l law) testReach(t *testing.T, rng *rand.Rand, units int) {
 	}
 }
 
-// Rare values: what the baseline finds, and from how many units half the rate is found. Of the walks after those units,
-// the limits are as tight as these admit.
+// Rare values: what the baseline finds, and from how many units a fall to half the rate is found. After that number
+// of units, the limits of the walks are as tight as the units permit.
 func TestSimChangesOfRareValuesWithinReachAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -248,7 +249,7 @@ func TestSimChangesOfRareValuesWithinReachAreFound(t *testing.T) {
 	}
 }
 
-// fall returns the unit at which a test finds that a rate has become another one, after so many units at the first.
+// fall returns the unit at which a test finds that a rate has changed, after before units at the first rate.
 func fall(test rarity.Test, rng *rand.Rand, rate, after float64, before, within int) (at int, found bool) {
 	for i := range before {
 		test.Observe(hits(rng, 1, rate), int64(i), false)
@@ -261,7 +262,8 @@ func fall(test rarity.Test, rng *rand.Rand, rate, after float64, before, within 
 	return 0, false
 }
 
-// Zeros stay where they are, as no purchase has an amount. A return at its highest falls like the others.
+// Zeros stay where they are, because a decision without a purchase has no amount. A return at its highest value falls
+// like the others.
 func TestOnlyZerosStay(t *testing.T) {
 	capped := law{name: "most returns at their highest", draw: func(rng *rand.Rand) float64 {
 		return min(500, math.Floor(450+100*rng.Float64()))
@@ -292,12 +294,12 @@ func normal(units int, allowance, rate float64) (*stream.Quantity, []stream.Read
 	return q, readings
 }
 
-// reachOf returns the reach of a quantity that each unit has.
+// reachOf returns the reach of a quantity that every unit has.
 func reachOf(q *stream.Quantity, readings []stream.Reading) []finding.Reach {
 	return reach.Of(q, readings, 1)
 }
 
-// grouped formats a whole number as the docs do.
+// grouped formats a whole number as in the docs.
 func grouped(n float64) string {
 	s := fmt.Sprintf("%.0f", n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -306,8 +308,9 @@ func grouped(n float64) string {
 	return s
 }
 
-// The table of docs/detection-measured.md: the smallest shift of a normally distributed quantity that is found, by the size of
-// the baseline and the budget, and what it would be without the parts that limit it. -v prints more rows than the page has.
+// The table of docs/detection-measured.md: the smallest shift of a normally distributed quantity that is found, by
+// the size of the baseline and the budget, and what it would be without the parts that limit it. -v prints more
+// rows than the page.
 func TestTableOfReach(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/detection-measured.md")
 	if err != nil {
@@ -360,7 +363,7 @@ func TestTableOfReach(t *testing.T) {
 	}
 }
 
-// The reach is computed once, when the baseline freezes.
+// The reach is computed once, when the baseline is frozen.
 func BenchmarkReach(b *testing.B) {
 	for _, units := range []int{100, 500, 2000} {
 		for _, l := range laws {
@@ -377,8 +380,8 @@ func BenchmarkReach(b *testing.B) {
 	}
 }
 
-// Quantities with the same values and branches, which are measured once, have the reach that each has by itself; another
-// threshold is another reach.
+// Quantities with the same values and branches are measured once and have the reach that each has separately.
+// Another threshold has another reach.
 func TestMeasureOfEqualQuantities(t *testing.T) {
 	var streams []*stream.Stream
 	for _, of := range []struct {

@@ -73,7 +73,7 @@ func TestWhatDividesUnits(t *testing.T) {
 	}
 }
 
-// The mix of the last units explains a reward that depends on the kind alone, and is the same after a restart.
+// The mix of the last units explains a reward that depends on the kind alone, and does so after a restart.
 func TestSplit(t *testing.T) {
 	s, streams := baseline(t, func(i int) int { return min(1, i%4) }, true)
 	reward := streams[1]
@@ -85,7 +85,7 @@ func TestSplit(t *testing.T) {
 	for i := range int64(700) {
 		kind := int(i+1) % 2
 		if i >= 650 {
-			kind = 2 // which the baseline lacks
+			kind = 2 // not in the baseline
 		}
 		add(s, 300+i, kind)
 		if restored != s {

@@ -75,7 +75,7 @@ func TestTrailFindsItsUnits(t *testing.T) {
 	}
 }
 
-// drawn returns a unit of two agents whose numbers are anything.
+// drawn returns a unit of two agents with arbitrary numbers.
 func drawn(rng *rand.Rand, ordinal int64) (finding.UnitRef, *ingest.Unit) {
 	position := func() ingest.Position {
 		return ingest.Position{Partition: ingest.Partition(rng.Int32()), Offset: int64(rng.Uint64()), Record: rng.Int32()}
@@ -88,8 +88,8 @@ func drawn(rng *rand.Rand, ordinal int64) (finding.UnitRef, *ingest.Unit) {
 	return finding.UnitRef{Ordinal: ordinal, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}, u
 }
 
-// A trail that was written and read finds the same units, also among those that are added to both later, and drops the
-// same ones.
+// A trail that was written and read finds the same units, including those added to both later, and drops the same
+// ones.
 func TestTrailIsWrittenWhole(t *testing.T) {
 	for _, cut := range []int64{0, 1, 63, 64, 65, 500, 511, 512, 513, 575, 576, 577, 1000, 1500} {
 		rng := rand.New(rand.NewPCG(7, uint64(cut)))
@@ -129,7 +129,7 @@ func TestTrailIsWrittenWhole(t *testing.T) {
 	}
 }
 
-// rewritten returns a trail as it is read from what it is written as. No beginning of that is accepted.
+// rewritten returns a trail as it is read from its written form. Prefixes of that are refused.
 func rewritten(t *testing.T, tr *Trail) (again Trail) {
 	t.Helper()
 	b, err := tr.MarshalBinary()
@@ -147,7 +147,7 @@ func rewritten(t *testing.T, tr *Trail) (again Trail) {
 	return again
 }
 
-// The units of one agent, as they mostly come, take few bytes.
+// The usual units of one agent take few bytes.
 func TestTrailIsSmall(t *testing.T) {
 	var tr Trail
 	for o := range int64(2000) {
@@ -186,12 +186,12 @@ func TestLeavingTakesNoMemory(t *testing.T) {
 	add(2 * stream.TrailUnits)
 	const packs = 8
 	each := testing.AllocsPerRun(1, func() { add(packs * packUnits) })
-	if most := 3.0 * packs; each > most { // a pack, and now and then a longer list of packs
+	if most := 3.0 * packs; each > most { // a pack, and occasionally a longer list of packs
 		t.Errorf("%v allocations for %d packs of units, want at most %v", each, packs, most)
 	}
 }
 
-// What is no trail is refused or read as one, and never a panic.
+// Data that are not a trail are refused or read as one, but never cause a panic.
 func FuzzTrail(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var tr Trail
@@ -212,7 +212,8 @@ func FuzzTrail(f *testing.F) {
 	})
 }
 
-// The actions of the last units are known, also after they were written and read, in the order that floats are summed in.
+// The actions of the last units are known, also after they were written and read, in the order in which floats are
+// summed.
 func TestActionsAreThoseOfTheLastUnits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	names := []string{"", "buy", "buy more", "sell", "hold"}

@@ -9,7 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Versions in rotation, and versions of single agents, are no release; a release is, also while others rotate.
+// Versions in rotation, and versions of single agents, are not a release. A release is one, also while others
+// rotate.
 func TestVersionChanges(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -54,12 +55,12 @@ func TestVersionsAreFirstSeen(t *testing.T) {
 	}
 }
 
-// How often versions come is known from the third one on. Where none could come by accident, a version that does is
+// The pace of versions is known from the third one on. If none could come by accident, a version that comes is
 // strong evidence.
 func TestPaceOfVersions(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		every int // units of a version; 0: one version
+		every int // units per version; 0: one version
 		units int
 		want  finding.Pace
 	}{

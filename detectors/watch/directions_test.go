@@ -32,7 +32,8 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// The better side of a mean that is given judges a new version only where no direction names the signal: none is an answer too.
+// The better side of a given mean judges a new version only if no direction names the signal; none is a direction,
+// too.
 func TestSideOfAVersionsSignal(t *testing.T) {
 	for _, tt := range []struct {
 		direction Directions

@@ -47,7 +47,7 @@ func TestSidesOfAPolicyThatLearns(t *testing.T) {
 	}
 }
 
-// The hash of a configuration from before the key was there stays the same.
+// The hash of a configuration from before the key existed stays the same.
 func TestHashOfAFrozenPolicy(t *testing.T) {
 	frozen, none, continuous := DefaultConfig(), DefaultConfig(), DefaultConfig()
 	none.Learning, continuous.Learning = "", LearningContinuous

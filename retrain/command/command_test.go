@@ -22,17 +22,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
-// patience is how long a test waits for a process on a machine that others use as well.
+// patience is how long a test waits for a process on a busy machine.
 const patience = 5 * time.Minute
 
 // rig is a runner whose commands are scripts.
 type rig struct {
 	*Runner
 	t    *testing.T
-	dir  string // of scripts and of what they write
+	dir  string // directory of scripts and of their output
 	mu   sync.Mutex
 	told map[string][]training.Report
-	fail error // that the reporter gives
+	fail error // error that the reporter returns
 }
 
 func newRig(t *testing.T) *rig {
@@ -43,7 +43,7 @@ func newRig(t *testing.T) *rig {
 	return g
 }
 
-// reopen makes a new runner on the same directory, as the next start of the service does.
+// reopen creates a new runner on the same directory, like the next start of the service.
 func (g *rig) reopen() {
 	g.t.Helper()
 	r, err := Open(filepath.Join(g.dir, "runs"), zerolog.Nop())
@@ -59,26 +59,26 @@ func (g *rig) hear(_ context.Context, request string, r training.Report) error {
 	return g.fail
 }
 
-// end stops the supervisors that a test has left.
+// end stops the supervisors that a test has left running.
 func (g *rig) end() {
 	requests, err := g.requests()
 	check(g.t, err)
 	for _, request := range requests {
 		var s start
 		if begun, _ := g.run(request).read(startedFile, &s); begun && supervises(s.Supervisor, g.run(request)) {
-			_ = syscall.Kill(s.Supervisor, syscall.SIGTERM) // fails where it has just ended
+			_ = syscall.Kill(s.Supervisor, syscall.SIGTERM) // fails if it has just ended
 			eventually(g.t, "the end of "+request, func() bool { return !g.run(request).held() })
 		}
 	}
 }
 
-// supervises reports whether the process of that number is the supervisor of a run.
+// supervises reports whether the process with that id is the supervisor of a run.
 func supervises(pid int, r run) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err == nil && strings.Contains(string(line), "\x00"+string(r)+"\x00")
 }
 
-// script makes a command of lines of a shell script.
+// script returns a command that runs the given lines of a shell script.
 func (g *rig) script(lines ...string) Config {
 	g.t.Helper()
 	f, err := os.CreateTemp(g.dir, "*.sh")
@@ -89,7 +89,7 @@ func (g *rig) script(lines ...string) Config {
 	return Config{Run: []string{"/bin/sh", f.Name()}, Directory: g.dir, TimeLimit: model.Duration(time.Minute)}
 }
 
-// made is the line of a script that tells of a new version.
+// made returns the line of a script that reports a new version.
 func made(version string) string {
 	return `echo '{"policy_version": "` + version + `"}' > "$REWARDWATCH_RESULT"`
 }
@@ -99,7 +99,7 @@ func (g *rig) start(c Config, request string) {
 	check(g.t, g.Start(g.t.Context(), c, body(request, "ranker")))
 }
 
-// finish runs the runner until it has told how a run ended, and gives all that it told.
+// finish runs the runner until it has reported how a run ended, and returns all of its reports.
 func (g *rig) finish(request string) []training.Report {
 	g.t.Helper()
 	return g.until(request, func(all []training.Report) bool { return len(all) > 0 && all[len(all)-1].State != training.Started })
@@ -193,7 +193,7 @@ func TestCommandRollsBack(t *testing.T) {
 func TestCommandFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
-		err   string // beginning
+		err   string // beginning of the error
 		log   string
 	}{
 		"by its exit code": {[]string{"echo CUDA out of memory >&2", made("v7"), "exit 3"}, "the command exited with code 3", "CUDA out of memory\n"},
@@ -233,7 +233,7 @@ func TestCommandCannotBeStarted(t *testing.T) {
 	}
 }
 
-// What telemetry calls itself reaches the command as it is, and nothing of it is run.
+// Names from telemetry reach the command unchanged, and none of their content is executed.
 func TestHostileValuesReachTheCommandAsTheyAre(t *testing.T) {
 	for name, policy := range map[string]string{
 		"shell":   "a; touch pwned; `touch pwned` $(touch pwned) ' \" \\ | > pwned &",
@@ -286,7 +286,7 @@ func TestIdsThatLeadElsewhere(t *testing.T) {
 	}
 }
 
-// The environment of the service may hold secrets, and the log of a training is shown.
+// The environment of the service may contain secrets, and the log of a training is visible to users.
 func TestEnvironmentOfTheCommand(t *testing.T) {
 	t.Setenv("LEDGER_URL", "postgres://secret")
 	t.Setenv("REWARDWATCH_OTHER", "of the service")
@@ -301,7 +301,7 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 		got[name] = value
 	}
 	for _, name := range []string{"PATH", "PWD", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "_", "SHLVL", "OLDPWD"} {
-		delete(got, name) // of the machine and of the shell
+		delete(got, name) // set by the machine and the shell
 	}
 	at := filepath.Join(g.dir, "runs", "rr_1") + "/"
 	want := map[string]string{
@@ -319,7 +319,7 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 func TestTimeLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
-		left  string // what the script has written at its end
+		left  string // what the script has written by its end
 	}{
 		"asked to end":       {[]string{"trap 'echo saved > left; exit 0' TERM", made("v7"), "while :; do sleep 0.01; done"}, "saved\n"},
 		"will not end":       {[]string{"trap '' TERM", made("v7"), "while :; do sleep 0.01; done"}, ""},
@@ -343,7 +343,7 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
-// What a command leaves behind ends with it, whether it holds the log or not.
+// Processes that a command leaves behind end with it, whether they hold the log open or not.
 func TestNoProcessIsLeft(t *testing.T) {
 	g := newRig(t)
 	c := g.script("sleep 1000 & echo $! > first", "sleep 1000 > /dev/null 2>&1 & echo $! > second", made("v7"))
@@ -358,7 +358,7 @@ func TestNoProcessIsLeft(t *testing.T) {
 	}
 }
 
-// lives reports whether a process of that number is there and no zombie.
+// lives reports whether a process with that id exists and is not a zombie.
 func lives(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -390,7 +390,7 @@ func TestLogIsBounded(t *testing.T) {
 func TestLogOverTwoFiles(t *testing.T) {
 	r := run(t.TempDir())
 	l := &rotating{path: r.file(logFile), most: 25000}
-	for i := range 2200 { // 24200 bytes: what comes next begins the second file
+	for i := range 2200 { // 24200 bytes: further output begins the second file
 		fmt.Fprintf(l, "%010d\n", i)
 	}
 	fmt.Fprintf(l, "%s", strings.Repeat("x", 5000))
@@ -422,7 +422,7 @@ func TestRunOutlivesTheService(t *testing.T) {
 	}
 }
 
-// An order that is delivered again after a crash is not run again, but its outcome is told again.
+// An order that is delivered again after a crash is not run again, but its outcome is reported again.
 func TestStartedAgain(t *testing.T) {
 	g := newRig(t)
 	c := g.script("echo x >> starts", "exit 4")
@@ -458,7 +458,7 @@ func TestOneRunOfAPolicy(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the supervisor, its command ends before the run counts as failed.
+// However the supervisor ends, its command ends before the run counts as failed.
 func TestSupervisorIsKilled(t *testing.T) {
 	g := newRig(t)
 	c := g.script("echo $$ > pid", "sh -c 'echo $$ > child; while [ ! -e go ]; do sleep 0.01; done' &", "exec sleep 1000")
@@ -501,7 +501,8 @@ func TestSupervisorIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// A directory that was claimed by one who died is not started by the look: the request may have been withdrawn meanwhile.
+// The periodic check does not start a directory that was claimed by a process that died: the request may have been
+// withdrawn meanwhile.
 func TestClaimedRunIsStartedByTheDeliveryAlone(t *testing.T) {
 	g := newRig(t)
 	c := g.script("echo x >> starts", made("v7"))
@@ -560,7 +561,7 @@ func TestRunsAreRemovedAfterAWeek(t *testing.T) {
 	}
 }
 
-// What could be written in part only, as on a full disk, never counts.
+// A file that was only partly written, as on a full disk, never counts.
 func TestFullDisk(t *testing.T) {
 	r := run(t.TempDir())
 	check(t, os.Symlink("/dev/full", r.file(exitFile+".tmp")))
@@ -578,7 +579,7 @@ func TestFullDisk(t *testing.T) {
 	l.close()
 }
 
-// A supervisor whose run was removed does not wait for it to come back.
+// A supervisor whose run was removed does not wait for the directory to return.
 func TestRunIsRemovedByAPerson(t *testing.T) {
 	g := newRig(t)
 	g.start(g.script("while [ ! -e go ]; do sleep 0.01; done"), "rr_1")

@@ -19,13 +19,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
-// asService is the first argument of a test binary that is to be a service.
+// asService is the first argument of a test binary that acts as a service.
 const asService = "as-service"
 
 const killedRequests = 50
 
-// serve delivers requests one after another, as the dispatcher does: what it does not know to be delivered it delivers again.
-// What it must not forget stands in files that a kill leaves whole: a line is one write.
+// serve delivers requests one after another, like the dispatcher: it delivers again what it does not know to be
+// delivered. Its memory is in files that a kill leaves intact, because each line is a single write.
 func serve(args []string) error {
 	dir := args[0]
 	told, err := os.OpenFile(filepath.Join(dir, "told"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
@@ -61,7 +61,7 @@ func serve(args []string) error {
 	return <-failed
 }
 
-// No kill of the service, at whatever moment, loses a run or makes two of one.
+// Killing the service at any moment neither loses a run nor doubles one.
 func TestServiceIsKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -88,7 +88,7 @@ func TestServiceIsKilled(t *testing.T) {
 	}
 }
 
-// serveUntil starts a service and kills it so long after something has come about.
+// serveUntil starts a service and kills it the given time after a condition is met.
 func (g *rig) serveUntil(enough func() bool, later time.Duration) {
 	g.t.Helper()
 	self, err := os.Executable()
@@ -99,7 +99,7 @@ func (g *rig) serveUntil(enough func() bool, later time.Duration) {
 	check(g.t, service.Start())
 	eventually(g.t, "the service", enough)
 	time.Sleep(later)
-	_ = service.Process.Signal(syscall.SIGKILL) // fails where it has ended by itself, which is looked at below
+	_ = service.Process.Signal(syscall.SIGKILL) // fails if it has ended by itself, which is checked below
 	if _ = service.Wait(); service.ProcessState.ExitCode() != -1 {
 		g.t.Errorf("the service ended by itself: %s", said.String())
 	}
@@ -112,7 +112,8 @@ func (g *rig) delivered() int {
 	return len(found)
 }
 
-// succeeded counts the requests whose version was told, and wants nothing else to be told of how one ended.
+// succeeded counts the requests whose version was reported, and fails if a run was reported to end in any other
+// way.
 func (g *rig) succeeded() int {
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(strings.NewReader(g.text("told")))

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain makes the test binary be what the rewardwatch binary is to a run, and the service that tests kill.
+// TestMain lets the test binary act as the rewardwatch binary of a run, and as the service that tests kill.
 func TestMain(m *testing.M) {
 	var err error
 	switch {

@@ -11,8 +11,8 @@ import (
 
 var runsFlag = flag.Int("runs", 2000, "runs of each cell of the tables")
 
-// TestBenchExpectation prints how often the check of an expectation is wrong, and how often it finds what is there, when it is
-// asked after every unit.
+// TestBenchExpectation prints how often the check of an expectation is wrong, and how often it finds a real
+// difference, if it is read after every unit.
 func TestBenchExpectation(*testing.T) {
 	fmt.Printf("\n%d runs a cell, standard error %.4f at .025\n\n", *runsFlag, math.Sqrt(alpha/2*(1-alpha/2)/float64(*runsFlag)))
 	fmt.Println("| statistic | values | over | falsely met | falsely missed | met at +.25 sd | after units | met at +.5 sd | after units |")

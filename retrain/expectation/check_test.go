@@ -28,7 +28,7 @@ func TestVerdicts(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		condition Condition
-		low, high float64 // of the reference; none where both are 0
+		low, high float64 // of the reference; no reference if both are 0
 		values    []float64
 		want      Verdict
 		after     int
@@ -103,8 +103,8 @@ func TestEvidenceInWords(t *testing.T) {
 	}
 }
 
-// Under the very share that is tested the mixture is a martingale: its mean is 1 after any number of units, and smaller where
-// the share lies on the other side.
+// If the true share is the tested one, the mixture is a martingale: its mean is 1 after any number of units, and
+// smaller if the share lies on the other side.
 func TestShareMixtureIsAMartingale(t *testing.T) {
 	const n = 12
 	mean := func(p, truth float64, below bool) float64 {
@@ -160,7 +160,7 @@ func TestIntervalIsNarrowestAtTheEnd(t *testing.T) {
 	}
 }
 
-// The worst unit that is known only widens the interval.
+// The worst known unit only widens the interval.
 func TestIntervalContainsTheOneWithoutAllowance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := New(Condition{"mean", ">", 0, 100})
@@ -177,7 +177,7 @@ func TestIntervalContainsTheOneWithoutAllowance(t *testing.T) {
 	}
 }
 
-// A check that was saved and restored after any unit ends in the same state, to the bit.
+// A check that was saved and restored after any unit ends in the same state, bit for bit.
 func TestCheckIsRestored(t *testing.T) {
 	format := saved.Format[Wire]{Version: 1}
 	for _, statistic := range []string{"mean", "median", "sd", "q10", "q90"} {
@@ -210,7 +210,7 @@ func TestCheckIsRestored(t *testing.T) {
 
 func TestSimFalseVerdictsAreRare(t *testing.T) {
 	const runs, over = 500, 200
-	most := alpha/2 + 3*math.Sqrt(alpha/2*(1-alpha/2)/runs) // what a true probability of alpha/2 stays below
+	most := alpha/2 + 3*math.Sqrt(alpha/2*(1-alpha/2)/runs) // upper limit for the estimate if the true probability is alpha/2
 	for _, statistic := range []string{"mean", "median", "q10", "sd"} {
 		for _, l := range laws() {
 			if _, has := l.truth(statistic); !has || l.beyond(statistic) {
@@ -231,7 +231,7 @@ func TestPower(t *testing.T) {
 	for _, tc := range []struct {
 		statistic string
 		shift     float64
-		least     float64 // share of the runs that are met: three standard errors below what was measured
+		least     float64 // least share of the runs that are met: three standard errors below the measured one
 	}{
 		{"mean", .25, .65}, {"mean", .5, .99}, {"median", .25, .49}, {"median", .5, .98}, {"q10", .5, .74},
 	} {
@@ -241,7 +241,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// The level before is an estimate itself: units that follow the law of the sample are seldom called worse than it.
+// The earlier level is an estimate itself: units with the distribution of the sample are rarely found to be worse.
 func TestLevelBeforeHasAnError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -251,7 +251,7 @@ func TestLevelBeforeHasAnError(t *testing.T) {
 	for _, tc := range []struct {
 		statistic, comparison string
 		fall                  float64
-		least, most           float64 // share of the runs that are called worse
+		least, most           float64 // share of the runs that are found to be worse
 	}{
 		{"mean", ">", 0, 0, most}, {"mean", ">", -1, .99, 1.01}, {"median", ">", 0, 0, most}, {"median", ">", -1, .95, 1.01}, {"sd", "<", 0, 0, most},
 	} {
@@ -292,7 +292,7 @@ func TestStatisticOfASample(t *testing.T) {
 	}
 }
 
-// What is observed of a mean and of an sd is known, and of a quantile only how many units lie below it.
+// The estimate of a mean and of an sd is known; for a quantile, only the number of units below the value is.
 func TestEstimate(t *testing.T) {
 	for statistic, want := range map[string]float64{"mean": 3, "sd": 2, "median": 0} {
 		c := New(Condition{Statistic: statistic, Comparison: ">", Value: want, Over: 200}) // which nothing decides

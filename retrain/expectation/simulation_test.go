@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// law is what the units of a simulated version follow.
+// law is the distribution of the units of a simulated version.
 type law struct {
 	name     string
-	factor   float64                             // that the check is told
-	draws    func(rng *rand.Rand) func() float64 // of one run
+	factor   float64                             // passed to the check
+	draws    func(rng *rand.Rand) func() float64 // for one run
 	mean, sd float64
 	quantile func(p float64) float64
 }
@@ -78,7 +78,7 @@ func laws() []law {
 	}
 }
 
-// truth is the statistic of a law; false where it has none that is simulated.
+// truth returns the statistic of a law; false if it is not simulated.
 func (l law) truth(statistic string) (float64, bool) {
 	switch p, is := (Condition{Statistic: statistic}).share(); {
 	case is && l.quantile == nil:
@@ -91,15 +91,15 @@ func (l law) truth(statistic string) (float64, bool) {
 	return l.mean, true
 }
 
-// result is how often checks came to a verdict, and after how many units those did that were met.
+// result is how often checks reached a verdict, and after how many units those with the verdict met did.
 type result struct {
 	runs        int
 	met, missed float64 // shares of the runs
-	units       float64 // mean, of those that were met; NaN without one
+	units       float64 // mean, for runs with the verdict met; NaN if there are none
 }
 
-// simulate holds units of a law, shifted so far in standard deviations, against the very value that its statistic has
-// without the shift, and asks after each unit. For an sd the law is stretched instead.
+// simulate checks units of a law, shifted by the given number of standard deviations, against the value that its
+// statistic has without the shift, and reads the check after each unit. For an sd the law is stretched instead.
 func (l law) simulate(statistic string, over, runs int, shift float64) result {
 	value, _ := l.truth(statistic)
 	verdicts, units := make([]Verdict, runs), make([]int, runs)
@@ -146,7 +146,7 @@ func parallel(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// beyond reports whether nothing is promised: where dependence is not known of, and for the sd where squares have no variance.
+// beyond reports whether nothing is promised: if dependence is unknown, and for the sd if squares have no variance.
 func (l law) beyond(statistic string) bool {
 	return l.name == "AR(1) .2, f not known" || statistic == "sd" && l.name == "t, 3 degrees of freedom"
 }

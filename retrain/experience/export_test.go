@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// kept is a Writer that keeps a line of each step.
+// kept is a Writer that keeps one line per step.
 type kept struct {
 	lines  []string
 	closed bool
@@ -61,7 +61,7 @@ func (k *kept) want(t *testing.T, want ...string) {
 	}
 }
 
-// topic is a topic of three partitions, and where it is.
+// topic creates a topic of three partitions, and returns its source.
 func topic(t *testing.T) (*ingesttest.Broker, Source) {
 	t.Helper()
 	b, err := ingesttest.Start(3, "agent-telemetry")
@@ -80,7 +80,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// of is a record of the group, with members as JSON.
+// of returns a record of the group, with members as JSON.
 func of(agent, episode string, members string) string {
 	return fmt.Sprintf(`{"policy":"ranker","env":"prod","labels":{"region":"eu"},"agent_id":%q,"episode_id":%q,%s}`, agent, episode, members)
 }
@@ -117,14 +117,14 @@ func TestExportReadsTheRangesAndTheGroupAlone(t *testing.T) {
 		"no telemetry",                              // 9
 		step("b", "1", 3, `"truncated":true`),       // 10
 		step("b", "1", 3, `"truncated":true`),       // 11: delivered again, after its end
-		step("a", "2", 5),                           // 12: begins where it begins, as the agent had ended one
-		of("a", "2", `"outcomes":{"conversion":1}`), // 13: of the step before
+		step("a", "2", 5),                           // an episode begins here, because the agent had ended the previous one
+		of("a", "2", `"outcomes":{"conversion":1}`), // of the previous step
 		of("a", "2", `"episode":{"r":5,"l":1}`),     // 14: an end without a flag
 		step("c", "1", 0),                           // 15: does not end in the range
 		of("d", "1", `"episode":{"r":5,"l":1}`),     // 16: without a step
 		step("b", "2", 0),                           // 17: does not end in the range
 		step("c", "1", 1),                           // 18: the last of the range
-		step("c", "1", 2, end),                      // 19: behind the range
+		step("c", "1", 2, end),                      // after the range
 	)
 	produce(t, b, 2, step("z", "", 0), step("z", "", 1), step("z", "", 0), step("z", "", 1, end), step("z", "", 2, end))
 	out := &kept{}
@@ -158,8 +158,8 @@ func TestExportReadsTheRangesAndTheGroupAlone(t *testing.T) {
 	}
 }
 
-// Steps that come late, by as much as the assembler allows, are all in the rows, in step order, beside one that comes twice and
-// one that comes later than that.
+// Steps that are late by as much as the assembler allows are all in the rows, in step order, together with one that
+// is repeated and one that is later than that.
 func TestExportPutsLateStepsInTheirPlaces(t *testing.T) {
 	const steps = 3 * assemble.Lateness
 	b, src := topic(t)
@@ -241,7 +241,7 @@ func TestExportOfNothing(t *testing.T) {
 	}
 }
 
-// failing is a Writer that takes so many steps.
+// failing is a Writer that accepts the given number of steps.
 type failing struct {
 	kept
 	after int
@@ -265,7 +265,7 @@ func TestExportEndsWithTheWriter(t *testing.T) {
 	}
 }
 
-// reader gives records to an excerpt as a topic does.
+// reader passes records to an excerpt like a topic does.
 type reader struct {
 	*excerpt
 	decoder ingest.Decoder
@@ -273,7 +273,7 @@ type reader struct {
 	offset  int64
 }
 
-// asRecorded makes a decoder for exports.
+// asRecorded returns a decoder for exports.
 func asRecorded() ingest.Decoder {
 	return telemetry.V1{}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord, AsRecorded: true})
 }
@@ -305,14 +305,14 @@ func (r *reader) end(t *testing.T) {
 	}
 }
 
-// What is held in memory changes nothing of what is written, and no file is left.
+// The amount of data held in memory does not change the output, and no file is left.
 func TestOpenEpisodesThatDoNotFitIntoMemory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	run := func(limit int) []byte {
 		var b bytes.Buffer
 		r := newReader(NewNDJSON(&b), limit)
 		rng := rand.New(rand.NewPCG(1, 2))
-		for range 2000 { // more agents than MaxOpen: some episodes are dropped
+		for range 2000 { // more agents than MaxOpen, so that some episodes are dropped
 			agent, more := fmt.Sprint(rng.IntN(60)), []string{}
 			if rng.IntN(20) == 0 {
 				more = append(more, end)
@@ -339,7 +339,8 @@ func TestOpenEpisodesThatDoNotFitIntoMemory(t *testing.T) {
 	}
 }
 
-// An episode that does not end takes no more memory than the limit of the records, and its Parquet no more than a row group.
+// An episode that does not end takes no more memory than the limit of the records, and its Parquet no more than a
+// row group.
 func TestSimExportTakesBoundedMemory(t *testing.T) {
 	const steps, limit, bound = 200_000, 1 << 20, 24 << 20
 	t.Setenv("TMPDIR", t.TempDir())
@@ -365,7 +366,7 @@ func TestSimExportTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-// watching looks at the heap now and then.
+// watching samples the heap from time to time.
 type watching struct {
 	Writer
 	steps int

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What docs/training-data.md shows in Python reads what is exported.
+// The Python code in docs/training-data.md reads exported data.
 func TestE2EPythonReadsWhatIsExported(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/training-data.md")
 	if err != nil {

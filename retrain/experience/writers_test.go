@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// stepsOf exports records that come one after the other.
+// stepsOf exports consecutive records.
 func stepsOf(t *testing.T, w Writer, records ...string) {
 	t.Helper()
 	r := newReader(w, maxHeld)
@@ -29,7 +29,7 @@ func stepsOf(t *testing.T, w Writer, records ...string) {
 	r.end(t)
 }
 
-// kinds are records of all that a step can be.
+// kinds returns records with everything that a step can contain.
 func kinds() []string {
 	return []string{
 		`{"ts":"2026-11-20T10:00:00.123456789Z","policy":"ranker","policy_version":"v1","env":"prod","env_version":"41","reward_version":"r7",
@@ -45,7 +45,7 @@ func kinds() []string {
 	}
 }
 
-// joined is a record in one line.
+// joined returns a record on one line.
 func joined(records []string) []string {
 	out := make([]string, len(records))
 	for i, r := range records {
@@ -116,7 +116,7 @@ func TestParquetRoundTrip(t *testing.T) {
 	}
 }
 
-// same compares rows, of which NaN is like NaN.
+// same compares rows and treats NaN as equal to NaN.
 func same(a, b row) bool {
 	return shown(a) == shown(b) && (a.Observation == nil) == (b.Observation == nil)
 }
@@ -154,7 +154,7 @@ func shown(r row) string {
 	return string(text)
 }
 
-// Row groups end at so many rows or so many bytes, and nothing is lost between them.
+// Row groups end after a number of rows or of bytes, and nothing is lost between them.
 func TestParquetOfSeveralRowGroups(t *testing.T) {
 	var b bytes.Buffer
 	w := NewParquet(&b).(*parquetFile)
@@ -195,7 +195,7 @@ func TestParquetOfSeveralRowGroups(t *testing.T) {
 	}
 }
 
-// FuzzMembers writes what a decoder has taken, whatever words it holds.
+// FuzzMembers writes what a decoder has accepted, whatever words it contains.
 func FuzzMembers(f *testing.F) {
 	for _, record := range joined(kinds()) {
 		f.Add([]byte(record))

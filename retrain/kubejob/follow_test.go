@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
-// server answers as an API server does about one Job. Each field is the body of an answer, and a *StatusError an error.
+// server answers like an API server about one Job. Each field is the body of an answer; a *StatusError is an error.
 type server struct {
 	mu    sync.Mutex
 	job   any
@@ -84,7 +84,7 @@ func follow(t *testing.T, s http.Handler, timeout time.Duration) (*Follower, *by
 	return NewFollower(map[string]*Client{"cluster": NewClient(c, transport)}, func(string) time.Duration { return timeout }, zerolog.New(&log)), &log
 }
 
-// look returns the reports of so many looks.
+// look returns the reports of the given number of checks.
 func look(t *testing.T, f *Follower, times int) (reports []training.Report) {
 	t.Helper()
 	for range times {
@@ -107,22 +107,22 @@ const (
 	exceeded = "the Job failed (BackoffLimitExceeded: Job has reached the specified backoff limit)"
 )
 
-// podOf is a pod that was created in that minute, with the ends of its containers.
+// podOf returns a pod that was created in the given minute, with the ends of its containers.
 func podOf(name, phase string, minute int, status string) string {
 	return fmt.Sprintf(`{"metadata": {"name": %q, "creationTimestamp": "2026-11-28T00:%02d:00Z"}, "spec": {"containers": [{"name": "train"}, {"name": "proxy"}]}, "status": {"phase": %q, %s}}`, name, minute, phase, status)
 }
 
-// exits is the status of a pod whose container exited.
+// exits returns the status of a pod whose container exited.
 func exits(container string, code int, minute int, reason, message string) string {
 	return fmt.Sprintf(`"containerStatuses": [{"name": "proxy", "state": {"terminated": {"exitCode": 0}}}, {"name": %q, "state": {"terminated": {"exitCode": %d, "reason": %q, "message": %q, "finishedAt": "2026-11-28T01:%02d:00Z"}}}]`, container, code, reason, message, minute)
 }
 
-// ends is the rest of the status of a pod, one of whose first containers ended.
+// ends returns the rest of the status of a pod, one of whose init containers ended.
 func ends(container string, code int) string {
 	return fmt.Sprintf(`, "initContainerStatuses": [{"name": %q, "state": {"terminated": {"exitCode": %d}}}]`, container, code)
 }
 
-// withSidecar gives a pod a container that Kubernetes kills after the others have ended.
+// withSidecar adds a container that Kubernetes kills after the others have ended.
 func withSidecar(pod string) string {
 	return strings.Replace(pod, `"spec": {`, `"spec": {"initContainers": [{"name": "fetch"}, {"name": "mesh", "restartPolicy": "Always"}], `, 1)
 }
@@ -281,7 +281,7 @@ func TestReportsOnAJobThatRuns(t *testing.T) {
 	}
 }
 
-// A Job that is not where the target looks ends its request only if it was there before: the target may have changed.
+// If a Job is missing, its request ends only if the Job existed before, because the target may have changed.
 func TestReportsOnAJobThatIsMissing(t *testing.T) {
 	s := &server{}
 	f, log := follow(t, s, time.Minute)
@@ -298,7 +298,7 @@ func TestReportsOnAJobThatIsMissing(t *testing.T) {
 	}
 }
 
-// What a Job says that has ended is reported without its pods once they have been forbidden for some minutes.
+// If its pods have been forbidden for some minutes, a Job that has ended is reported without them.
 func TestReportsOnAJobWithForbiddenPods(t *testing.T) {
 	forbidden := &StatusError{403, "Forbidden", `pods is forbidden: User "watch" cannot list resource "pods"`}
 	unseen := ", but the service cannot read the version and the exit code from its pods: list pods: " + forbidden.Error()
@@ -327,7 +327,7 @@ func TestReportsOnAJobWithForbiddenPods(t *testing.T) {
 	}
 }
 
-// A second outage is logged as the first one was.
+// A second outage is logged like the first one.
 func TestEveryOutageIsLogged(t *testing.T) {
 	s := &server{}
 	f, log := follow(t, s, time.Minute)
@@ -342,7 +342,7 @@ func TestEveryOutageIsLogged(t *testing.T) {
 	}
 }
 
-// An API server that does not answer is asked about one request only, and delays no other target.
+// An API server that does not answer is asked about one request only, and does not delay other targets.
 func TestSlowAPIServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -386,7 +386,8 @@ func TestSlowAPIServer(t *testing.T) {
 	}
 }
 
-// While a second attempt runs, its log is kept, and not that of the first, or of a container beside the training.
+// While a second attempt runs, its log is kept, not that of the first attempt or of a container next to the
+// training.
 func TestKeepsTheLogOfTheLastAttempt(t *testing.T) {
 	const crashed = `"containerStatuses": [{"name": "proxy", "lastState": {"terminated": {"exitCode": 1}}}, {"name": "train", "state": {"running": {}}}]`
 	s := &server{
@@ -402,7 +403,7 @@ func TestKeepsTheLogOfTheLastAttempt(t *testing.T) {
 	}
 }
 
-// What does not answer, or not as Kubernetes does, ends nothing.
+// Answers that are missing, or not from Kubernetes, end nothing.
 func TestAnswersThatSayNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer any
@@ -512,7 +513,7 @@ func TestCreated(t *testing.T) {
 	}
 }
 
-// Run goes on until its context ends, and after reports that come too late.
+// Run continues until its context ends, and after reports that arrive too late.
 func TestRun(t *testing.T) {
 	s := &server{job: running, pods: items()}
 	f, log := follow(t, s, time.Minute)

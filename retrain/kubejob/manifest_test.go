@@ -128,7 +128,7 @@ func TestJobOfAnOrder(t *testing.T) {
 			},
 		},
 	}
-	for range 2 { // an order leaves nothing behind
+	for range 2 { // an order leaves the manifest unchanged
 		text, err := m.Job(order)
 		check(t, err)
 		var got map[string]any

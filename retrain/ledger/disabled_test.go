@@ -9,7 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// The ledger recognizes a target that answered 410 without its URL, and takes out those that earlier builds have kept.
+// The ledger recognizes a target that answered 410 without storing its URL, and removes URLs that earlier builds
+// stored.
 func testAddressesAreNotKept(t *testing.T, on storage) {
 	l, err := Open(t.Context(), on(t), quiet)
 	check(t, err)
@@ -46,7 +47,7 @@ func testAddressesAreNotKept(t *testing.T, on storage) {
 		}
 	}
 	disabled("before")
-	for range 2 { // the second start finds nothing to do
+	for range 2 { // the second start has nothing to do
 		check(t, l.Resume(t.Context(), nil))
 		disabled("after")
 		all := kept()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// storage makes an empty ledger for a test, and returns what the configuration says of it.
+// storage creates an empty ledger for a test, and returns its configuration.
 type storage func(t *testing.T) Config
 
 func onSQLite(t *testing.T) Config {
@@ -29,7 +29,7 @@ func check(t testing.TB, err error) {
 
 func TestStoreOnSQLite(t *testing.T) { testStore(t, onSQLite) }
 
-// testStore runs every test that needs a ledger alone; TestE2EStoreOnPostgreSQL runs the same ones.
+// testStore runs every test that only needs a ledger; TestE2EStoreOnPostgreSQL runs the same ones.
 func testStore(t *testing.T, on storage) {
 	for _, test := range []struct {
 		name string
@@ -56,10 +56,10 @@ func openQuietly(t *testing.T, cfg Config) (*Ledger, error) {
 	return Open(t.Context(), cfg, tell)
 }
 
-// quiet tells no one.
+// quiet ignores all events.
 var quiet = Listener{Waits: func(error, time.Duration) {}, Suspended: func(error, *SuspendedError) {}, Revived: func(time.Time) {}}
 
-// What the ledger has kept is neither changed nor removed, anyone who writes to it.
+// Stored entries can be neither changed nor removed by anyone who writes to the ledger.
 func testLedgerIsAppendOnly(t *testing.T, on storage) {
 	l, err := openQuietly(t, on(t))
 	check(t, err)
@@ -70,8 +70,8 @@ func testLedgerIsAppendOnly(t *testing.T, on storage) {
 		`INSERT INTO decisions (incident, reason, at, policy, request, detail) VALUES ('i1', 'opened', 1, 'p', 'rr_1', '')`,
 		`INSERT INTO deliveries (request, attempt, target, started_at, finished_at, result, status, error, response)
 			VALUES ('rr_1', 1, 't', 1, 2, 'rejected', 500, 'no', ''), ('rr_1', 2, 't', 3, 4, 'interrupted', 0, '', ''), ('rr_1', 3, 't', 5, NULL, 'in_flight', 0, '', '')`,
-		`UPDATE deliveries SET finished_at = 2, result = 'rejected', status = 500, error = 'no', response = '' WHERE attempt = 1`, // said again
-		`UPDATE deliveries SET finished_at = 5, result = 'delivered', status = 200 WHERE attempt = 2`,                             // came after all
+		`UPDATE deliveries SET finished_at = 2, result = 'rejected', status = 500, error = 'no', response = '' WHERE attempt = 1`, // finished a second time
+		`UPDATE deliveries SET finished_at = 5, result = 'delivered', status = 200 WHERE attempt = 2`,                             // arrived later after all
 		`UPDATE deliveries SET finished_at = 6, result = 'delivered', status = 200 WHERE attempt = 3`,
 		`UPDATE requests SET state = 'awaiting_approval'`,
 		`INSERT INTO cuts (request, at, body) VALUES ('rr_1', 1, (SELECT body FROM requests WHERE id = 'rr_1'))`,
@@ -202,7 +202,7 @@ func TestBothLedgersHaveTheSameMigrations(t *testing.T) {
 	}
 }
 
-// What an earlier build has written is found as well.
+// Entries that an earlier build has written are found as well.
 func testSearchOfAnEarlierLedger(t *testing.T, on storage) {
 	cfg := on(t)
 	open := openSQLite
@@ -271,7 +271,7 @@ func settleOne(ctx context.Context, l *Ledger, id string) error {
 	})
 }
 
-// However many read, and however slowly: judging, which has its own connections, goes on.
+// However many readers there are, and however slow they are, judging continues, because it has its own connections.
 func testJudgingWaitsForNoReader(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := openQuietly(t, on(t))
@@ -296,7 +296,7 @@ func testJudgingWaitsForNoReader(t *testing.T, on storage) {
 		if counts, err := l.CountRequests(t.Context()); err != nil || counts[Pair{"p", "rejected"}] != 1 {
 			t.Errorf("requests %v: %v", counts, err)
 		}
-		// The readers' own line ends at its deadline.
+		// A reader's wait ends at its deadline.
 		start := time.Now()
 		if _, err := l.Request(t.Context(), "rr_1"); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != readTimeout {
 			t.Errorf("after %s: %v", time.Since(start), err)
@@ -307,7 +307,7 @@ func testJudgingWaitsForNoReader(t *testing.T, on storage) {
 	})
 }
 
-// Nothing that people ask for can write.
+// Queries for people cannot write.
 func testReadersOnlyRead(t *testing.T, on storage) {
 	l, err := openQuietly(t, on(t))
 	check(t, err)
@@ -317,7 +317,7 @@ func testReadersOnlyRead(t *testing.T, on storage) {
 	}
 }
 
-// A statement that runs is cut short at its deadline, not only one that waits.
+// A running statement is canceled at its deadline, not only one that waits.
 func testReadIsCutShort(t *testing.T, on storage) {
 	l, err := openQuietly(t, on(t))
 	check(t, err)
@@ -331,7 +331,8 @@ func testReadIsCutShort(t *testing.T, on storage) {
 	}
 }
 
-// An outage is waited for a little while; then callers are not held up any more. Who waits already stops waiting with the first.
+// During an outage, callers wait for a short time; later callers are not delayed any more. Callers that are waiting
+// stop with the first one.
 func TestLongOutageSuspends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := openQuietly(t, onSQLite(t))
@@ -368,7 +369,7 @@ func TestLongOutageSuspends(t *testing.T) {
 	})
 }
 
-// What breaks a rule of the ledger is no trouble of the ledger.
+// An error due to a rule of the ledger is not a failure of the ledger.
 func TestRefusalsDoNotSuspend(t *testing.T) {
 	l, err := openQuietly(t, onSQLite(t))
 	check(t, err)

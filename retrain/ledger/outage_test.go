@@ -52,7 +52,7 @@ func TestWhatIsAnOutage(t *testing.T) {
 func TestOutagesAreWaitedFor(t *testing.T) {
 	down := errors.New("down")
 	for name, test := range map[string]struct {
-		errs        []error // of one try after another, the last one repeated
+		errs        []error // of consecutive tries, the last one repeated
 		stop        string  // what ends after a minute
 		want        error
 		tries       int
@@ -108,7 +108,7 @@ func TestURLOfPostgreSQL(t *testing.T) {
 	t.Setenv("REWARDWATCH_TEST_LEDGER_URL", "postgresql://me:hunter2@[::1]:5433/ledger?sslmode=require")
 	for name, test := range map[string]struct {
 		cfg  Config
-		want string // "" where the URL is good
+		want string // "" if the URL is valid
 	}{
 		"in a file":          {file("postgres://me:hunter%202@db.example/ledger\n"), ""},
 		"in the environment": {Config{PostgresURLEnv: "REWARDWATCH_TEST_LEDGER_URL"}, ""},
@@ -138,7 +138,7 @@ func TestURLOfPostgreSQL(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsWaitedOut: the ledger is written once there is room again.
+// TestFullDiskIsWaitedOut expects the ledger to be written once there is room again.
 func TestFullDiskIsWaitedOut(t *testing.T) {
 	var l *Ledger
 	var waited error
@@ -154,7 +154,7 @@ func TestFullDiskIsWaitedOut(t *testing.T) {
 	l, err := Open(t.Context(), onSQLite(t), tell)
 	check(t, err)
 	t.Cleanup(func() { check(t, l.Close()) })
-	limit(1) // no less than there are
+	limit(1) // at least the existing pages
 	check(t, l.Update(t.Context(), func(tx *Tx) error {
 		_, err := tx.ExecContext(t.Context(), "CREATE TABLE more (value TEXT)")
 		return err

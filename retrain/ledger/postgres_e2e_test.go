@@ -13,7 +13,7 @@ func onServer(p *ledgertest.PostgreSQL) storage {
 	return func(t *testing.T) Config { return Config{PostgresURLFile: p.Schema(t)} }
 }
 
-// TestE2EStoreOnPostgreSQL runs the tests of the ledger alone on PostgreSQL, and those of what only a server can do.
+// TestE2EStoreOnPostgreSQL runs the tests that only need a ledger on PostgreSQL, and those that need a server.
 func TestE2EStoreOnPostgreSQL(t *testing.T) {
 	p := ledgertest.StartPostgreSQL(t)
 	testStore(t, onServer(p))
@@ -36,7 +36,8 @@ func testCommitsAreSynced(t *testing.T, p *ledgertest.PostgreSQL) {
 	p.Run(t, "ALTER DATABASE rewardwatch RESET synchronous_commit")
 }
 
-// What an administrator allows the statements and locks of others does not end those of writers, which wait for one another.
+// Limits that an administrator sets on other users' statements and locks do not end writers, which wait for one
+// another.
 func testWritersAreNotCalledOff(t *testing.T, p *ledgertest.PostgreSQL) {
 	for _, limit := range []string{"statement_timeout", "lock_timeout"} {
 		p.Run(t, "ALTER DATABASE rewardwatch SET "+limit+" = '1s'")

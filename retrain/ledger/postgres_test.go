@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A server that does not answer is given up, and sooner where the statement is over before.
+// A server that does not answer is given up, earlier if the statement has an earlier deadline.
 func TestServerThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	for name, deadline := range map[string]time.Duration{"no deadline": 0, "a later one": time.Hour, "one that is over": -time.Second} {
 		client, server := net.Pipe()

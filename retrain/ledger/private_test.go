@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// The ledger holds the key of the approval links: no one but its owner reads it, whatever the umask is.
+// The ledger contains the key of the approval links, so only its owner may read it, whatever the umask is.
 func TestLedgerIsPrivate(t *testing.T) {
-	before := syscall.Umask(0) // of the process; no test beside this one makes files
+	before := syscall.Umask(0) // of the process; no concurrent test creates files
 	defer syscall.Umask(before)
 	file := filepath.Join(t.TempDir(), "state", "ledger.db")
 	for range 2 {
@@ -41,7 +41,7 @@ func TestLedgerInADirectoryOfAllIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "run chmod 750 "+directory) {
 		t.Fatal(err)
 	}
-	check(t, os.Chmod(directory, 0o777|os.ModeSticky)) // as /tmp: others cannot replace what is not theirs
+	check(t, os.Chmod(directory, 0o777|os.ModeSticky)) // like /tmp: others cannot replace files that are not theirs
 	l, err := openQuietly(t, Config{SQLite: filepath.Join(directory, "ledger.db")})
 	check(t, err)
 	check(t, l.Close())

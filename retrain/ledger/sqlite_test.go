@@ -36,7 +36,7 @@ func TestALedgerThatIsInUseIsRefused(t *testing.T) {
 	check(t, second.Close())
 }
 
-// A damaged file is refused at the start, with what to do.
+// A damaged file is refused at the start, with an error that says what to do.
 func TestADamagedLedgerIsRefused(t *testing.T) {
 	for name, damage := range map[string]func([]byte) []byte{
 		"another file":  func([]byte) []byte { return bytes.Repeat([]byte("no database "), 1000) },
@@ -63,7 +63,7 @@ func TestADamagedLedgerIsRefused(t *testing.T) {
 	}
 }
 
-// Damage that a transaction meets is named as such, and not waited for.
+// Damage that a transaction finds is reported as such, without waiting.
 func TestALedgerThatIsDamagedUnderWay(t *testing.T) {
 	cfg := Config{SQLite: filepath.Join(t.TempDir(), "ledger.db")}
 	check(t, os.WriteFile(cfg.SQLite, bytes.Repeat([]byte("no database "), 1000), 0o600))

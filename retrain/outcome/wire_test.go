@@ -14,7 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// storedFollower is what the stored part holds: one outcome that is awaited, and one that was missed and is compared.
+// storedFollower returns the content of the stored part: one awaited outcome, and one missed outcome that is
+// compared.
 func storedFollower() *Follower {
 	since := time.Date(2026, 9, 1, 10, 0, 0, 7, time.UTC)
 	check := func(values ...float64) *expectation.Check {
@@ -47,7 +48,7 @@ func storedFollower() *Follower {
 	}
 }
 
-// What a build of format 1 has saved of outcomes is read as it was.
+// Outcomes that a build with format 1 has saved are read unchanged.
 func TestFollowerOfFormat1IsRead(t *testing.T) {
 	old, err := os.ReadFile(filepath.Join("testdata", "snapshots", "1", "closing"))
 	if err != nil {

@@ -88,7 +88,7 @@ func TestExpectedRelativeToTheBaseline(t *testing.T) {
 	}
 }
 
-// What is wrong is told by the byte that it begins at; testdata/bad_recipes has the messages.
+// Errors contain the byte at which the mistake begins; testdata/bad_recipes has the messages.
 func TestParseExpectedNamesThePlace(t *testing.T) {
 	for text, want := range map[string]int{
 		"":                     0,

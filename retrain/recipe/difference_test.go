@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The order differs, be it in a recipe or in a request. A retraining is what every recipe orders that does not name it.
+// A difference in the order is found, in a recipe or in a request. A recipe that names no order requests a
+// retraining.
 func TestOrdersDiffer(t *testing.T) {
 	retraining := testRecipes(t)["ranker"]
 	freeze := *retraining

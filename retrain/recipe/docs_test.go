@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// docs/retraining.md shows the recipes of deploy/recipes, and what they make of an incident.
+// docs/retraining.md shows the recipes of deploy/recipes, and the orders that they produce for an incident.
 func TestDocsShowWhatRecipesMake(t *testing.T) {
 	text, err := os.ReadFile("../../docs/retraining.md")
 	check(t, err)

@@ -100,7 +100,7 @@ func plainMerge(target, patch any) any {
 	if !ok {
 		return patch
 	}
-	inherited, _ := target.(map[string]any) // none where it is no mapping
+	inherited, _ := target.(map[string]any) // nil if it is not a mapping
 	out := map[string]any{}
 	maps.Copy(out, inherited)
 	for name, value := range changes {
@@ -113,8 +113,8 @@ func plainMerge(target, patch any) any {
 	return out
 }
 
-// recipeWriter writes a random delta, each leaf on a line of its own. A leaf is a string that says where it stands, so that
-// after any merge its value is its origin. What a key begins with says which type it has.
+// recipeWriter writes a random delta, each leaf on a separate line. A leaf is a string with its own place, so that
+// after any merge its value is its origin. The beginning of a key determines its type.
 type recipeWriter struct {
 	*rand.Rand
 	file string
@@ -187,7 +187,7 @@ func TestResolutionIsAPlainMerge(t *testing.T) {
 			}
 			for _, l := range r.Leaves() {
 				if l.Value == "{}" {
-					continue // mappings of which everything was removed stand where they were written
+					continue // mappings whose members were all removed keep the place where they were written
 				}
 				leaves++
 				if l.Value != fmt.Sprintf("%q", l.From) {
@@ -244,7 +244,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// Other versions of YAML, and Python, take these words for something else than this program does.
+// Other versions of YAML, and Python, read these words differently than this program.
 func TestBooleansOfOtherYAMLVersionsInRecipes(t *testing.T) {
 	dir := t.TempDir()
 	text := "contract: {objective: a, hypothesis: b, owner: c, expected: mean return >= 1 over 200 episodes within 7d}\nconfig:\n  use_sde: no\n  quoted: \"no\"\n"

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// bodyOf returns the webhook of an order that the recipe ranker makes.
+// bodyOf returns the webhook of an order from the recipe ranker.
 func bodyOf(t *testing.T) []byte {
 	t.Helper()
 	inc := retraintest.Incident("i1", "ranker")
@@ -21,7 +21,7 @@ func bodyOf(t *testing.T) []byte {
 	return body
 }
 
-// Nothing of a body may be missing, of another type, or one too many, down to the parts of the condition.
+// No part of a body may be missing, have another type, or be added, down to the parts of the condition.
 func TestSchemaHoldsEveryPart(t *testing.T) {
 	published, err := NewValidator()
 	check(t, err)
@@ -95,7 +95,7 @@ func TestSchemaHoldsTheContract(t *testing.T) {
 	}
 }
 
-// Each kind has its type of webhook, and its name where it is not a retraining.
+// Each kind has its type of webhook, and its name unless it is a retraining.
 func TestSchemaHoldsTheKind(t *testing.T) {
 	published, err := NewValidator()
 	check(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// hostile is an incident whose names, which come from telemetry, look like templates.
+// hostile returns an incident whose names, which come from telemetry, look like templates.
 func hostile() filler {
 	inc := retraintest.Incident("i1", `{{ cause }} {{ printf "%s" }} ${HOME} $(id)`)
 	inc.Alarms = append(inc.Alarms, retraintest.Alarm("reward"))
@@ -66,7 +66,7 @@ func TestTemplatesAreFilled(t *testing.T) {
 	}
 }
 
-// What a reference is said to be is what it gives, or a recipe could change a type by it.
+// A reference has the type that it declares. Otherwise a recipe could change a type by it.
 func TestReferencesHaveTheirKinds(t *testing.T) {
 	f := hostile()
 	for name, r := range f.references {
@@ -78,8 +78,8 @@ func TestReferencesHaveTheirKinds(t *testing.T) {
 	}
 }
 
-// FuzzTemplate holds templates against a replacement of one regular expression. It shows that a template does nothing but
-// put in what its names stand for: what is put in is never read again.
+// FuzzTemplate compares templates with a replacement by one regular expression. It shows that a template only
+// inserts the values of its names: inserted text is never read again.
 func FuzzTemplate(f *testing.F) {
 	for _, text := range []string{
 		"{{ policy }}", `{{"{{"}}`, "a {{ signals }} b", "{{ policy | upper }}", "{{{ policy }}}", "{{ {{ policy }} }}", "{{", "}}{{",
@@ -96,7 +96,7 @@ func FuzzTemplate(f *testing.F) {
 			r, ok := fill.references[inside]
 			switch {
 			case inside == `"{{"`:
-				return "\x00" // no brace that could begin anything
+				return "\x00" // not a brace, which could begin something
 			case !ok:
 				known = false
 				return ""
@@ -118,7 +118,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// A filled template leaves the recipe as it is, for the next incident.
+// Filling a template leaves the recipe unchanged for the next incident.
 func TestFillingChangesNoRecipe(t *testing.T) {
 	recipe := testRecipes(t)["ranker"]
 	before, err := json.Marshal(recipe.config)

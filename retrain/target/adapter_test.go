@@ -17,12 +17,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// holdsSecret reports whether what is kept of an attempt holds what must not be kept.
+// holdsSecret reports whether the stored part of an attempt contains a secret.
 func holdsSecret(o Attempt) bool {
 	return strings.Contains(fmt.Sprintf("%+v", o), "s3cr3t")
 }
 
-// Every service takes what it is sent, small or large, and finds the order in it.
+// Every service accepts what it is sent, small or large, and finds the order in it.
 func TestServicesTakeWhatTheyAreSent(t *testing.T) {
 	for _, s := range services(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestServicesTakeWhatTheyAreSent(t *testing.T) {
 	}
 }
 
-// What each kind of target makes of an answer that any service may give.
+// How each kind of target judges an answer that any service may send.
 func TestAnswersOfServices(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -112,7 +112,7 @@ func TestAnswersOfServices(t *testing.T) {
 	}
 }
 
-// headersWithoutEnd sends headers for as long as anybody reads them.
+// headersWithoutEnd sends headers for as long as the client reads them.
 func headersWithoutEnd(w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -188,7 +188,7 @@ func TestGitHubIsToldTheEvent(t *testing.T) {
 	}
 }
 
-// An attempt whose answer was lost has made the run already.
+// An attempt whose answer was lost may have created the run already.
 func TestAirflowMakesARunOnce(t *testing.T) {
 	for _, s := range services(t) {
 		if !s.target.Airflow.given() {
@@ -244,7 +244,7 @@ func TestAirflowGivesNoToken(t *testing.T) {
 	}
 }
 
-// A job of Jenkins finds what it needs by JSONPath, and a value of the config under the path of its keys.
+// A Jenkins job finds what it needs by JSONPath, and a value of the config under the path of its keys.
 func TestJenkinsFindsTheOrder(t *testing.T) {
 	m := testMessage(t, "ranker", nil)
 	got := map[string]string{}
@@ -301,7 +301,7 @@ func TestCloudEvent(t *testing.T) {
 	}
 }
 
-// An order is shortened by no more than it must be, in a fixed order, and says by what.
+// An order is shortened only as far as necessary, in a fixed order, and lists what was left out.
 func TestOrdersAreShortened(t *testing.T) {
 	write := func(b shortBody) ([]byte, error) { return json.Marshal(b) }
 	m := testMessage(t, "ranker", map[string]int{"causes": 1000, "effect": 2000, "offsets": 1500, "contract": 2500, "config": 3000})
@@ -340,7 +340,7 @@ func TestOrdersAreShortened(t *testing.T) {
 	}
 }
 
-// Every part of an order can be left out or says which order it is: a new one must be one of them.
+// Every part of an order can be left out or identifies the order. A new part must do one of the two.
 func TestEveryPartOfAnOrderIsSpareOrNamesIt(t *testing.T) {
 	var whole struct {
 		Data map[string]any `json:"data"`
@@ -353,7 +353,7 @@ func TestEveryPartOfAnOrderIsSpareOrNamesIt(t *testing.T) {
 	}
 }
 
-// Nothing is sent that the service would have to cut, or no one could know.
+// Nothing is sent that the service would have to truncate, or that does not identify the order.
 func TestOrdersThatCannotBeShortenedAreInvalid(t *testing.T) {
 	for _, s := range services(t) {
 		if s.name != "github" && s.name != "gitlab" {
@@ -369,7 +369,7 @@ func TestOrdersThatCannotBeShortenedAreInvalid(t *testing.T) {
 	}
 }
 
-// What a target that answered 410 is known by must be of it alone.
+// The address by which a target that answered 410 is recognized must be unique to it.
 func TestAddressesOfTargetsDiffer(t *testing.T) {
 	seen := map[string]string{}
 	for _, s := range append(services(t), told{name: "kafka", target: Target{Kafka: Kafka{Topic: "retraining", Brokers: []string{"b:9092"}}}}) {
@@ -381,7 +381,7 @@ func TestAddressesOfTargetsDiffer(t *testing.T) {
 	}
 }
 
-// A body off the schema and a secret that cannot be read reach no one, whatever the kind.
+// If a body violates the schema or a secret cannot be read, nothing is sent, whatever the kind of target.
 func TestNothingIsSentWithoutSchemaOrSecret(t *testing.T) {
 	for _, s := range services(t) {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The targets that docs/targets.md shows are right, and there is one of each kind.
+// The targets in docs/targets.md are valid, and there is one of each kind.
 func TestDocsShowEveryKindOfTarget(t *testing.T) {
 	text, err := os.ReadFile("../../docs/targets.md")
 	check(t, err)

@@ -26,7 +26,7 @@ import (
 )
 
 func TestAddressesThatAreNotPublic(t *testing.T) {
-	tests := map[string]string{ // "" where it is public
+	tests := map[string]string{ // "" if the address is public
 		"127.0.0.1": "a loopback", "127.8.9.1": "a loopback", "::1": "a loopback", "::ffff:127.0.0.1": "a loopback", "64:ff9b::7f00:1": "a loopback",
 		"10.0.0.1": "a private", "172.16.0.1": "a private", "172.31.255.255": "a private", "192.168.1.1": "a private", "fd12:3456::1": "a private",
 		"::ffff:10.1.2.3": "a private", "64:ff9b::a01:203": "a private",
@@ -35,7 +35,7 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 		"0.0.0.0": "the unspecified", "::": "the unspecified", "::ffff:0.0.0.0": "the unspecified",
 		"0.1.2.3": "a reserved", "100.64.0.1": "a reserved", "192.0.0.8": "a reserved", "198.18.0.1": "a reserved", "240.0.0.1": "a reserved",
 		"255.255.255.255": "a reserved", "::7f00:1": "a reserved", "2002:7f00:1::": "a reserved", "2001:0:4136:e378:8000:63bf:3fff:fdd2": "a reserved", "fec0::1": "a reserved", "64:ff9b:1::1": "a reserved",
-		// All of the IANA registries of special-purpose addresses, at their first and last address.
+		// All prefixes in the IANA registries of special-purpose addresses, by their first and last address.
 		"192.0.0.0": "a reserved", "192.0.0.255": "a reserved", "192.0.2.1": "a reserved", "192.31.196.1": "a reserved", "192.52.193.1": "a reserved",
 		"192.88.99.0": "a reserved", "192.88.99.255": "a reserved", "192.175.48.1": "a reserved", "198.19.255.255": "a reserved",
 		"198.51.100.7": "a reserved", "203.0.113.7": "a reserved", "100.127.255.255": "a reserved",
@@ -44,12 +44,12 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 		"2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff": "a reserved", "2001:db8::1": "a reserved", "2001:db8:ffff::1": "a reserved",
 		"2002:ffff::1": "a reserved", "2620:4f:8000::1": "a reserved", "3fff::1": "a reserved", "3fff:fff::1": "a reserved", "5f00::1": "a reserved",
 		"fdff:ffff::1": "a private", "fc00::1": "a private", "febf::1": "a link-local", "feff::1": "a reserved", "ff05::2": "a multicast",
-		// No prefix of the public internet: IPv4-compatible, IPv4-translated, and what is not allocated.
+		// Outside the prefix of the public internet: IPv4-compatible, IPv4-translated, and unallocated addresses.
 		"::8c52:7906": "a reserved", "::ffff:0:7f00:1": "a reserved", "200::1": "a reserved", "1fff::1": "a reserved", "4000::1": "a reserved",
 		"64:ff9b:2::1": "a reserved", "fe00::1": "a reserved",
-		// Embedded addresses are judged as those that they lead to.
+		// Embedded addresses are judged like the addresses that they represent.
 		"::ffff:192.88.99.1": "a reserved", "::ffff:203.0.113.7": "a reserved", "64:ff9b::c000:201": "a reserved", "64:ff9b::e000:1": "a link-local",
-		// What lies beside them is public.
+		// The neighbouring addresses are public.
 		"192.0.1.1": "", "192.88.98.255": "", "192.88.100.0": "", "198.17.255.255": "", "198.20.0.0": "", "223.255.255.255": "",
 		"2001:200::1": "", "2003::1": "", "2620:4f:7fff::1": "", "3ffe::1": "", "2000::1": "",
 		"140.82.121.6": "", "172.32.0.1": "", "100.128.0.1": "", "169.253.1.1": "", "2606:50c0:8000::153": "", "::ffff:140.82.121.6": "", "64:ff9b::8c52:7906": "",
@@ -70,7 +70,7 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 	}
 }
 
-// The name of a host says nothing: what counts is the address that the connection is made to.
+// The name of a host does not matter, only the address that the connection is made to.
 func TestPrivateAddressesAreRefusedWhenTheyAreDialled(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -94,7 +94,7 @@ func TestPrivateAddressesAreRefusedWhenTheyAreDialled(t *testing.T) {
 	}
 }
 
-// A name is judged by the address that each connection is made to, whatever it meant when it was looked up before.
+// A name is judged by the address that each connection is made to, whatever it resolved to before.
 func TestNameThatComesToMeanAnotherAddress(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was told") }))
 	defer inside.Close()
@@ -115,10 +115,10 @@ func TestNameThatComesToMeanAnotherAddress(t *testing.T) {
 	}
 }
 
-// nameServer answers questions for any name.
+// nameServer answers queries for any name.
 type nameServer struct {
 	conn  net.PacketConn
-	means atomic.Pointer[netip.Addr] // what they mean now
+	means atomic.Pointer[netip.Addr] // the address that names resolve to now
 }
 
 func (n *nameServer) start(t *testing.T) {
@@ -141,7 +141,8 @@ func (n *nameServer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "udp", n.conn.LocalAddr().String())
 }
 
-// serve has an answer for one of the two questions that are asked of a name, and none for the other one (RFC 1035, section 4).
+// serve answers one of the two queries for a name, and returns an empty answer for the other one (RFC 1035, section
+// 4).
 func (n *nameServer) serve() {
 	packet := make([]byte, 1500)
 	for {
@@ -150,7 +151,7 @@ func (n *nameServer) serve() {
 			return
 		}
 		const header, typeA, typeAAAA = 12, 1, 28
-		end := header + bytes.IndexByte(packet[header:], 0) + 1 + 4 // of the question: a name, its type and its class
+		end := header + bytes.IndexByte(packet[header:], 0) + 1 + 4 // of the query: a name, its type and its class
 		answer := slices.Concat(packet[:2], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, packet[header:end])
 		asked := binary.BigEndian.Uint16(packet[end-4:])
 		if a := *n.means.Load(); a.Is4() && asked == typeA || a.Is6() && asked == typeAAAA {
@@ -158,11 +159,11 @@ func (n *nameServer) serve() {
 			answer[7] = 1
 			answer = slices.Concat(answer, []byte{0xc0, header}, packet[end-4:end], []byte{0, 0, 0, 0, 0, byte(len(address))}, address)
 		}
-		_, _ = n.conn.WriteTo(answer, from) // who asked asks again
+		_, _ = n.conn.WriteTo(answer, from) // the client asks again
 	}
 }
 
-// Of a proxy the guard would only see the proxy's own address.
+// Through a proxy, the guard would only see the proxy's address.
 func TestProxyMayBePrivate(t *testing.T) {
 	var asked string
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.RequestURI }))
@@ -191,8 +192,8 @@ func transportOf(t *testing.T, of Target) http.RoundTripper {
 	return transport
 }
 
-// A target of a private authority gets requests only from a client that trusts the authority and shows a certificate, and
-// its address is still checked.
+// A target with a certificate of a private authority receives requests only from a client that trusts the authority
+// and presents a certificate. Its address is still checked.
 func TestTargetOfAPrivateAuthority(t *testing.T) {
 	authority, dir := certtest.NewAuthority(t), t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")

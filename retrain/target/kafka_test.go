@@ -20,7 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// kafkaAdapter makes the adapter of a target on brokers of its own.
+// kafkaAdapter creates the adapter of a target with separate brokers.
 func kafkaAdapter(t *testing.T, topic string, allowPrivate bool, brokers ...string) Adapter {
 	t.Helper()
 	return hastyAdapter(t, time.Minute, topic, allowPrivate, brokers...)
@@ -108,7 +108,7 @@ func TestKafkaFaults(t *testing.T) {
 	broker, err := ingesttest.Start(1, "retraining")
 	check(t, err)
 	defer broker.Close()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
 	check(t, err)
 	defer silent.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,7 +151,7 @@ func TestKafkaFaults(t *testing.T) {
 	}
 }
 
-// A target without brokers of its own uses those of the telemetry, which need no permission.
+// A target without its own brokers uses those of the telemetry, which need no permission.
 func TestKafkaOnTheBrokersOfTheTelemetry(t *testing.T) {
 	broker, err := ingesttest.Start(1, "retraining")
 	check(t, err)

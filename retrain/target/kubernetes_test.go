@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// kubernetesTarget is a Job with a manifest of its own.
+// kubernetesTarget returns a Job with its own manifest.
 func kubernetesTarget(t testing.TB, token string) Target {
 	t.Helper()
 	manifest := filepath.Join(t.TempDir(), "train.yaml")
@@ -28,7 +28,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: train, image:
 	}
 }
 
-// kubernetesDouble creates Jobs of new names.
+// kubernetesDouble creates Jobs with new names.
 func kubernetesDouble(t testing.TB) *double {
 	names := map[any]bool{}
 	return &double{
@@ -77,7 +77,7 @@ func orderOfJob(t testing.TB, r request) string {
 	return ""
 }
 
-// A Job that exists was created by an earlier attempt, unless its name was taken before.
+// An existing Job was created by an earlier attempt, unless its name was taken before.
 func TestJobIsCreatedOnce(t *testing.T) {
 	const exists = `{"kind":"Status","reason":"AlreadyExists","message":"jobs.batch \"a\" already exists"}`
 	for name, c := range map[string]struct {

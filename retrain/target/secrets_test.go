@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// echo answers an error with all that it was sent, in several spellings.
+// echo answers with an error that repeats all that it was sent, in several encodings.
 func echo(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -34,7 +34,7 @@ func echo(status int) http.HandlerFunc {
 	}
 }
 
-// What a target repeats of its request is kept without any secret.
+// What a target repeats of its request is stored without any secret.
 func TestAnswersAreKeptWithoutSecrets(t *testing.T) {
 	for _, s := range services(t) {
 		for _, status := range []int{400, 401, 500} {
@@ -57,7 +57,7 @@ func TestAnswersAreKeptWithoutSecrets(t *testing.T) {
 	}
 }
 
-// sendTo has the adapter of a target send an order to a server, whatever host it means.
+// sendTo sends an order with the adapter of a target to a server, whatever host the target names.
 func sendTo(t *testing.T, target Target, server *httptest.Server) Attempt {
 	t.Helper()
 	published, err := recipe.NewValidator()
@@ -84,7 +84,7 @@ func TestSecretsAreTakenOut(t *testing.T) {
 			t.Errorf("%s is kept as %q", form, got)
 		}
 	}
-	// No part of one is left where the text is cut, and none moves up from behind the cut.
+	// No part of a secret is left where the text is cut, and no text from beyond the cut moves up.
 	for most := range 60 {
 		if got := s.Clean(strings.Repeat("x", 20)+strings.Repeat(token, 3), most); strings.Contains(got, "to/") || len(got) > most+len(hidden) {
 			if strings.Contains(got, "to/") {
@@ -113,7 +113,7 @@ func TestSecretsOfARequest(t *testing.T) {
 	}
 }
 
-// An answer that breaks off within a secret, and a log that begins within one, are kept without what is there of it.
+// If an answer breaks off within a secret, or a log begins within one, the part of the secret is removed.
 func TestHalvesOfSecretsAreTakenOut(t *testing.T) {
 	token := "0123456789abcdefghijklmnopqrstuv"
 	s := Secrets{}.with(token)
@@ -133,7 +133,7 @@ func TestHalvesOfSecretsAreTakenOut(t *testing.T) {
 	}
 }
 
-// The server ends the connection within the token that it repeats.
+// The server closes the connection within the token that it repeats.
 func TestBrokenAnswersAreKeptWithoutSecrets(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A connection that is reset in the middle of the answer is a failure, also where that began with 200.
+// A connection that is reset in the middle of the answer is a failure, even if the answer began with 200.
 func TestResetInTheMiddleOfTheAnswer(t *testing.T) {
 	read := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -22,7 +22,7 @@ func TestResetInTheMiddleOfTheAnswer(t *testing.T) {
 		check(t, err)
 		_, err = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789"))
 		check(t, err)
-		<-read // a reset overtakes what was sent
+		<-read // a reset overtakes data that were sent before
 		check(t, conn.(*net.TCPConn).SetLinger(0))
 		check(t, conn.Close())
 	}))

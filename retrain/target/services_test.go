@@ -22,7 +22,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// Receivers that answer as the services do, and refuse what their public descriptions do not allow.
+// Receivers that answer like the services, and refuse what their public descriptions do not allow.
 
 const (
 	testToken    = "s3cr3t-token"
@@ -46,7 +46,7 @@ func serve(t *testing.T, handler http.Handler) http.RoundTripper {
 	return transportBy(network.Dial, nil, nil)
 }
 
-// description compiles the part of a service's public description that testdata/apis holds.
+// description compiles the part of a service's public description in testdata/apis.
 func description(t testing.TB, name string) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -57,7 +57,8 @@ func description(t testing.TB, name string) *jsonschema.Schema {
 	return s
 }
 
-// published compiles the schema of the webhook's body, for the services that take any JSON and have no description of it.
+// published compiles the schema of the webhook's body, for services that accept any JSON and have no description of
+// it.
 func published(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -70,7 +71,7 @@ func published(t testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// request is what a service was sent.
+// request is a request that a service received.
 type request struct {
 	*http.Request
 	body []byte
@@ -87,14 +88,14 @@ func (r request) field(t testing.TB, keys ...string) any {
 	return at
 }
 
-// double stands for a service: it takes requests to one path that follow the description and carry the token.
+// double simulates a service: it accepts requests to one path that match the description and carry the token.
 type double struct {
 	t           testing.TB
 	path        string
-	description *jsonschema.Schema // nil where any JSON will do
+	description *jsonschema.Schema // nil if any JSON is accepted
 	contentType string
-	header      [2]string            // that shows who is asking
-	further     func(request) string // says what else is wrong, "" for nothing; may be nil
+	header      [2]string            // header that authenticates the client
+	further     func(request) string // returns what else is wrong, "" for nothing; may be nil
 	respond     func(http.ResponseWriter, request)
 	taken       []request
 }
@@ -168,7 +169,7 @@ func githubDouble(t testing.TB) *double {
 	}
 }
 
-// gitlabDouble puts dollar references where GitLab would, so that they show.
+// gitlabDouble expands dollar references where GitLab would, so that they become visible.
 func gitlabDouble(t testing.TB) *double {
 	return &double{
 		t: t, path: "/api/v4/projects/ml%2Ftrainer/trigger/pipeline", description: description(t, "gitlab_trigger"),
@@ -191,7 +192,7 @@ func gitlabDouble(t testing.TB) *double {
 	}
 }
 
-// airflowDouble makes a run once.
+// airflowDouble creates a run once.
 func airflowDouble(t testing.TB, version int, authorization string) *double {
 	runs := map[any]bool{}
 	return &double{
@@ -210,7 +211,7 @@ func airflowDouble(t testing.TB, version int, authorization string) *double {
 	}
 }
 
-// loginDouble is Airflow 3 with the endpoint that gives tokens.
+// loginDouble is Airflow 3 with the endpoint that issues tokens.
 func loginDouble(t testing.TB, runs http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/auth/token", &double{
@@ -227,7 +228,7 @@ func loginDouble(t testing.TB, runs http.Handler) http.Handler {
 	return mux
 }
 
-// argoDouble takes what an event source of the type webhook takes: any JSON, 1 MiB of it
+// argoDouble accepts what an event source of the type webhook accepts: any JSON, up to 1 MiB
 // (https://github.com/argoproj/argo-events/blob/14fa7ce11121/pkg/eventsources/sources/webhook/start.go).
 func argoDouble(t testing.TB) *double {
 	return &double{
@@ -242,7 +243,7 @@ func argoDouble(t testing.TB) *double {
 	}
 }
 
-// eventOfArgo is what such a source puts on the event bus, where sensors find the body under body.
+// eventOfArgo returns what such a source puts on the event bus, where sensors find the body under body.
 func eventOfArgo(t testing.TB, r request) request {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"header": r.Header, "body": json.RawMessage(r.body)})
@@ -250,10 +251,10 @@ func eventOfArgo(t testing.TB, r request) request {
 	return request{r.Request, data}
 }
 
-// jenkinsVariables are those of a job, by their JSONPath.
+// jenkinsVariables are the variables of a job, by their JSONPath.
 var jenkinsVariables = map[string][]string{"request": {"data", "id"}, "event": {"type"}, "policy": {"data", "policy"}, "config": {"data", "config"}}
 
-// jenkinsDouble starts a job whose variables it finds in the body, and tells of them all
+// jenkinsDouble starts a job with the variables that it finds in the body, and returns them all
 // (https://github.com/jenkinsci/generic-webhook-trigger-plugin/blob/0438a89cd70f/README.md).
 func jenkinsDouble(t testing.TB) *double {
 	return &double{
@@ -271,7 +272,7 @@ func jenkinsDouble(t testing.TB) *double {
 	}
 }
 
-// flatten gives every leaf of what a JSONPath has found a variable of its own.
+// flatten creates a separate variable for every leaf of what a JSONPath has found.
 func flatten(name string, value any, into map[string]string) {
 	switch v := value.(type) {
 	case []any:
@@ -296,7 +297,7 @@ func cloudEventsDouble(t testing.TB, authorization string) *double {
 	}
 }
 
-// listening reads a request to its end before it answers, as it must to see that the client leaves.
+// listening reads a request to its end before it answers, which it must do to notice that the client disconnects.
 func listening(answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -304,12 +305,12 @@ func listening(answer http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// told is a target of each kind that is told by HTTP, and the service that it leads to.
+// told is a target of each kind that uses HTTP, with the service that it leads to.
 type told struct {
 	name   string
 	target Target
 	double func(testing.TB) http.Handler
-	order  func(testing.TB, request) any // finds the order in what the service has taken
+	order  func(testing.TB, request) any // finds the order in what the service has accepted
 }
 
 func secretFile(t testing.TB, text string) string {
@@ -388,7 +389,7 @@ func services(t testing.TB) []told {
 	return all
 }
 
-// takenBy returns what a service has taken.
+// takenBy returns what a service has accepted.
 func takenBy(handler http.Handler) []request {
 	if mux, ok := handler.(*http.ServeMux); ok {
 		handler, _ = mux.Handler(&http.Request{Method: http.MethodPost, Host: "x", URL: &url.URL{Path: "/"}})
@@ -396,7 +397,7 @@ func takenBy(handler http.Handler) []request {
 	return handler.(*double).taken
 }
 
-// adapterOf makes the adapter of a target in a bubble whose network leads to the handler alone.
+// adapterOf creates the adapter of a target in a bubble whose network leads only to the handler.
 func adapterOf(t *testing.T, target Target, handler http.Handler) Adapter {
 	t.Helper()
 	published, err := recipe.NewValidator()
@@ -407,7 +408,8 @@ func adapterOf(t *testing.T, target Target, handler http.Handler) Adapter {
 	return a
 }
 
-// testMessage is a request of the policy, whose order has the given parts made so many bytes longer.
+// testMessage returns a request of the policy; the given parts of its order are lengthened by the given number of
+// bytes.
 func testMessage(t testing.TB, policy string, longer map[string]int) Message {
 	t.Helper()
 	inc := retraintest.Incident("i1", policy)
@@ -432,7 +434,7 @@ func keysOf(m map[string]int) func(yield func(string) bool) {
 	}
 }
 
-// lengthen adds so many bytes to a part of an order, in a way that the schema allows.
+// lengthen adds n bytes to a part of an order, in a way that the schema allows.
 func lengthen(t testing.TB, body []byte, key string, n int) []byte {
 	t.Helper()
 	var whole map[string]any
@@ -459,7 +461,7 @@ func lengthen(t testing.TB, body []byte, key string, n int) []byte {
 	return text
 }
 
-// withSecret returns a target whose token, password or secret stands in a file.
+// withSecret returns a target whose token, password or secret is in a file.
 func withSecret(t Target, file string) Target {
 	for _, f := range []*string{
 		&t.SecretFile, &t.GitHub.TokenFile, &t.GitLab.TokenFile, &t.Airflow.TokenFile, &t.Airflow.PasswordFile,

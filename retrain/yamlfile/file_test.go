@@ -32,10 +32,10 @@ func TestLoadTakesRegularFilesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		file, want string // "" where it is read
+		file, want string // "" if the file is read
 	}{
 		"a file":             {write("a.yaml", 3), ""},
-		"a link to a file":   {good, ""}, // as those of a ConfigMap are
+		"a link to a file":   {good, ""}, // like those of a ConfigMap
 		"as large as it may": {write("full.yaml", MaxSize), ""},
 		"larger":             {write("large.yaml", MaxSize+1), "1048577 bytes"},
 		"a pipe":             {pipe, "not a regular file"},
@@ -55,7 +55,8 @@ func TestLoadTakesRegularFilesAlone(t *testing.T) {
 	}
 }
 
-// What is nested deeply is refused before the parser sees it: it would overflow the stack, which nothing recovers from, or take minutes.
+// Deep nesting is refused before the text is parsed: the parser would overflow the stack, which cannot be recovered
+// from, or take minutes.
 func TestSimDepthIsBoundBeforeParsing(t *testing.T) {
 	stairs := func(key string) string {
 		var b strings.Builder
@@ -96,7 +97,7 @@ func TestSimDepthIsBoundBeforeParsing(t *testing.T) {
 			}
 		}
 	}
-	// What people write is far below.
+	// What people write is far below the limit.
 	var into struct {
 		A Value `yaml:"a"`
 	}

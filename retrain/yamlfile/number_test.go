@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// YAML has numbers without a point, which the parser takes for strings. In quotes they are strings.
+// YAML has numbers without a point, which the parser reads as strings. In quotes they are strings.
 func TestNumbersNeedNoPoint(t *testing.T) {
 	for text, want := range map[string]float64{"1e-3": 1e-3, "-2E+5": -2e5, "7": 7, "1.5e3": 1500, ".5": .5} {
 		var into struct {
@@ -26,7 +26,7 @@ func TestNumbersNeedNoPoint(t *testing.T) {
 	}
 }
 
-// A number that is too large is no string, whatever its form.
+// A number that is too large is not a string, whatever its form.
 func TestTooLargeNumbers(t *testing.T) {
 	const whole, large = "must be a whole number, not the number ", "is too large"
 	for text, want := range map[string][2]string{
@@ -36,7 +36,7 @@ func TestTooLargeNumbers(t *testing.T) {
 		"1e999":                  {large, large},
 		"1.5e999":                {large, large},
 		"-1.5e999":               {large, large},
-		"1e6":                    {"", ""}, // which JSON Schema takes for whole too
+		"1e6":                    {"", ""}, // which JSON Schema also accepts as whole
 		"2.5e1":                  {"", ""},
 		"1.25e1":                 {whole + "1.25e1", ""},
 		"1e16":                   {whole + "1e16", ""}, // floats skip whole numbers there

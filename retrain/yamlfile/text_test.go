@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What YAML allows before and after the keys is no mistake.
+// What YAML allows before and after the keys is not a mistake.
 func TestTextAroundTheDocument(t *testing.T) {
 	for name, text := range map[string]string{
 		"a byte order mark":             "\ufeffv: x\n",
@@ -24,7 +24,7 @@ func TestTextAroundTheDocument(t *testing.T) {
 	}
 }
 
-// Bytes that are no UTF-8 are reported at their place, instead of being replaced.
+// Bytes that are not UTF-8 are reported with their place, instead of being replaced.
 func TestBytesThatAreNoText(t *testing.T) {
 	for text, want := range map[string]Place{
 		"v: L\xe4ndet\n":          {"f.yaml", 1, 5},
@@ -42,7 +42,7 @@ func TestBytesThatAreNoText(t *testing.T) {
 	}
 }
 
-// A colon without a space after it is part of a word, in brackets within braces too.
+// A colon without a space after it is part of a word, also in brackets within braces.
 func TestWordsWithColonsInBrackets(t *testing.T) {
 	for text, want := range map[string]string{
 		"[k1:9092, k2:9092]":                       "k1:9092 k2:9092",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A quote or a bracket without its end is named where it begins, and a second document where its line does.
+// An unclosed quote or bracket is reported where it begins, and a second document at its line.
 func TestWhatIsNotClosedIsNamedWhereItBegins(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: 1\nb: 'x\nc: 2\nd: 'y'\n":           "f:2:4: is not YAML: the quote that begins here ends only in line 4",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// document is what the tests read.
+// document is the struct that the tests read.
 type document struct {
 	V Value `yaml:"v"`
 }
@@ -66,13 +66,13 @@ func TestValuesThatCannotBe(t *testing.T) {
 	}
 }
 
-// Mistakes within a text are told by their column, where the text stands in the file as it is.
+// Mistakes within a text are reported with their column if the text is literal in the file.
 func TestPlaceWithinAText(t *testing.T) {
 	for text, want := range map[string]string{
 		"v: ü {{ x }}":             "1:6",
 		`v: "ü {{ x }}"`:           "1:7",
 		"v: 'ü {{ x }}'":           "1:7",
-		`v: "\u00fc {{ x }}"`:      "1:4", // escaped: the text as a whole
+		`v: "\u00fc {{ x }}"`:      "1:4", // escaped: the place of the whole text
 		"v: |\n  {{ x }}\n":        "1:4",
 		"v: {k: [a, 'b {{ x }}']}": "",
 	} {
