@@ -22,7 +22,7 @@ func write(t *testing.T, file string, text []byte, mode os.FileMode) {
 	}
 }
 
-// kerberosFiles writes a keytab of watcher@EXAMPLE.COM, and a configuration whose realm has no KDC.
+// kerberosFiles writes a keytab of watcher@EXAMPLE.COM and a configuration whose realm has no KDC.
 func kerberosFiles(t *testing.T) SASLConfig {
 	t.Helper()
 	keys := keytab.New()
@@ -42,7 +42,7 @@ func kerberosFiles(t *testing.T) SASLConfig {
 	return c
 }
 
-// What cannot work is reported when the service starts, and no key is shown.
+// Settings that cannot work are reported at startup, without revealing a key.
 func TestKerberosFilesAreCheckedAtTheStart(t *testing.T) {
 	if _, err := kerberosFiles(t).Load(); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestKerberosWithoutAKDC(t *testing.T) {
 	}
 }
 
-// offer returns the answer of a broker to a ticket: the layers that it offers, sealed with a key.
+// offer returns the response of a broker to a ticket: the layers that it offers, sealed with a key.
 func offer(t *testing.T, layers byte, key types.EncryptionKey) []byte {
 	t.Helper()
 	w := gssapi.WrapToken{Flags: 1, EC: 12, Payload: []byte{layers, 0, 0, 0}}
@@ -89,7 +89,7 @@ func offer(t *testing.T, layers byte, key types.EncryptionKey) []byte {
 	return out
 }
 
-// A broker that does not know the key of the ticket, or requires a security layer, is not accepted.
+// A broker that does not know the key of the ticket or requires a security layer is not accepted.
 func TestKerberosVerifiesTheBroker(t *testing.T) {
 	key := types.EncryptionKey{KeyType: etypeID.AES256_CTS_HMAC_SHA1_96, KeyValue: []byte(strings.Repeat("k", 32))}
 	other := types.EncryptionKey{KeyType: key.KeyType, KeyValue: []byte(strings.Repeat("o", 32))}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each connection reads the token again, so that a renewed one is used without a restart.
+// Each connection reads the token again, so a renewed token applies without a restart.
 func TestOAuthBearerReadsItsTokenForEachConnection(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(token string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// fullUnit has a value in every field but Decisions, which only a bank sets.
+// fullUnit returns a unit with a value in every field except Decisions, which only a bank sets.
 func fullUnit() *ingest.Unit {
 	u := &ingest.Unit{}
 	ingesttest.Fill(u)
@@ -20,7 +20,7 @@ func fullUnit() *ingest.Unit {
 	return u
 }
 
-// extremeUnit has values at the ends of their ranges.
+// extremeUnit returns a unit with values at the ends of their ranges.
 func extremeUnit() *ingest.Unit {
 	u := &ingest.Unit{
 		Agent: "\xff\x00", StartTS: math.MaxInt64, EndTS: math.MinInt64, Ord: math.MinInt32, Reading: -1, Run: math.MaxInt64, Unfinished: -1,
@@ -67,8 +67,8 @@ func TestUnitCodecKeepsEveryBit(t *testing.T) {
 	}
 }
 
-// The codec and the wire form know the same fields.
-// A bank reads a unit while the log writes it: the race detector tells if writing changes it.
+// The codec and the wire form have the same fields. A bank reads a unit while the log writes it: the race detector
+// reports whether writing changes it.
 func TestAUnitIsWrittenWhileItIsRead(t *testing.T) {
 	u := fullUnit()
 	var both sync.WaitGroup
@@ -95,7 +95,7 @@ func TestUnitCodecKnowsTheFieldsOfTheWireForm(t *testing.T) {
 	}
 }
 
-// FuzzCutUnit looks for bytes that make the codec panic, take much memory, or return what it writes in another way.
+// FuzzCutUnit looks for input with which the codec panics, uses much memory, or does not reproduce its own output.
 func FuzzCutUnit(f *testing.F) {
 	for _, u := range []*ingest.Unit{{}, fullUnit(), extremeUnit()} {
 		f.Add(ingest.AppendUnit(nil, u))

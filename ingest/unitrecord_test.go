@@ -20,7 +20,7 @@ func newTestRecords(t testing.TB) *UnitRecords {
 	return r
 }
 
-// fillRandom fills a value of any shape, with the numbers that are hard to keep among the others.
+// fillRandom fills a value of any shape with random data, including numbers that are difficult to preserve.
 func fillRandom(v reflect.Value, rng *rand.Rand) {
 	if rng.IntN(4) == 0 {
 		return
@@ -57,7 +57,8 @@ func fillRandom(v reflect.Value, rng *rand.Rand) {
 	}
 }
 
-// bitsIn returns text that differs where any bit of a unit does: == would take NaN for different and -0 for 0.
+// bitsIn returns text that differs if any bit of a unit differs. With ==, NaN would differ from itself, and -0 would
+// equal 0.
 func bitsIn(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Float64, reflect.Float32:
@@ -119,7 +120,7 @@ func TestUnitsComeBackAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// reseal replaces the checksum of a record by the right one.
+// reseal replaces the checksum of a record with the correct one.
 func reseal(b []byte) []byte {
 	end := len(b) - unitChecksumSize
 	return binary.LittleEndian.AppendUint32(b[:end:end], Checksum(b[:end]))
@@ -161,7 +162,7 @@ func TestDamagedUnitsAreKnown(t *testing.T) {
 	}
 }
 
-// plainUnit is an episode of 20 steps as most telemetry has it.
+// plainUnit returns an episode of 20 steps like most telemetry has.
 func plainUnit() *Unit {
 	rng := rand.New(rand.NewPCG(3, 3))
 	u := &Unit{
@@ -200,7 +201,7 @@ func TestSizeOfAPlainUnit(t *testing.T) {
 	}
 }
 
-// The largest unit that the telemetry can make fits into a message, or its policy would stop the service.
+// The largest unit that telemetry can produce fits into a message. Otherwise, its policy would stop the service.
 func TestLargestUnitFitsIntoAMessage(t *testing.T) {
 	const signals, categories = 512, 256 // that a unit has at most
 	long := func(i int) string { return fmt.Sprintf("%0*d", MaxString, i) }
@@ -253,7 +254,7 @@ func BenchmarkUnitRecords(b *testing.B) {
 	})
 }
 
-// Whatever bytes come, they give a unit, a mark or a named error; and what is read can be written and read again.
+// Any bytes result in a unit, a mark or a named error. Whatever is read can be written and read again.
 func FuzzUnitRecord(f *testing.F) {
 	r := newTestRecords(f)
 	rng := rand.New(rand.NewPCG(4, 4))

@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// decisionUnits returns units as an assembler makes them of random events, nearly all of which are decisions.
+// decisionUnits returns the units that an assembler makes of random events, nearly all of which are decisions.
 func decisionUnits(rng *rand.Rand, n int) (units []*ingest.Unit) {
 	decisionEvents(rng, n, func(a *assemble.Assembler, e *ingest.Event) {
 		a.Fold(e, func(u *ingest.Unit) { u.Reading, u.Run = 7, e.Pos.Offset/30; units = append(units, u) })
@@ -54,7 +54,7 @@ func decisionEvents(rng *rand.Rand, n int, fold func(*assemble.Assembler, *inges
 	}
 }
 
-// Decisions are written as their units are.
+// Decisions are written in the same way as their units.
 func TestUnitSequenceWritesDecisionsAsUnits(t *testing.T) {
 	var units, decisions ingest.UnitSequence
 	apart, n := 0, 0
@@ -83,7 +83,7 @@ func TestUnitSequenceWritesDecisionsAsUnits(t *testing.T) {
 	}
 }
 
-// Units that are written by what differs from those before are read with every bit.
+// Units that are written as differences from previous units are read with every bit.
 func TestSimUnitSequenceKeepsEveryBit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var q ingest.UnitSequence
@@ -116,7 +116,7 @@ func TestSimUnitSequenceKeepsEveryBit(t *testing.T) {
 	}
 }
 
-// A decision that has what no other has is written whole, so that none of its fields can be lost.
+// A decision with a field that no other decision has is written completely, so that none of its fields can be lost.
 func TestUnitSequenceKeepsEveryFieldOfADecision(t *testing.T) {
 	plain := func() *ingest.Unit { return decisionUnits(rand.New(rand.NewPCG(2, 2)), 40)[5] }
 	for name, change := range map[string]func(u *ingest.Unit){
@@ -179,7 +179,8 @@ func TestUnitSequenceKeepsEveryFieldOfADecision(t *testing.T) {
 	}
 }
 
-// No field of a unit is taken for one that decisions have in common without being written, those of later builds neither.
+// No field of a unit, including those of later builds, is mistaken for a common field of decisions, which is not
+// written.
 func TestUnitSequenceKnowsTheFieldsOfUnits(t *testing.T) {
 	fields := reflect.TypeFor[ingest.Unit]()
 	for i := range fields.NumField() {

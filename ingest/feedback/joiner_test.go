@@ -29,7 +29,7 @@ const (
 	noon   = int64(1_790_000_000) * second
 )
 
-// partition feeds a joiner as a partition does.
+// partition passes records to a joiner like a partition of a topic.
 type partition struct {
 	*Joiner
 	clock int64
@@ -62,7 +62,7 @@ func (p *partition) read(events ...ingest.Event) {
 	}
 }
 
-// wait reads a record of another key that much later.
+// wait reads a record of another key that is d later.
 func (p *partition) wait(d int64) { p.read(shown("later-"+strconv.FormatInt(p.next, 10), p.clock+d)) }
 
 func shown(key string, ts int64) ingest.Event {
@@ -81,7 +81,7 @@ func clicked(key string, ts int64) ingest.Event {
 	}
 }
 
-// of returns the units of a key: those at the horizons, and the last one.
+// of returns the units of a key: those at the horizons and the last one.
 func (p *partition) of(key string) (out []*ingest.Unit) {
 	for _, u := range p.units {
 		if u.Episode == key {
@@ -127,8 +127,8 @@ func TestClickJoinsItsDecision(t *testing.T) {
 	}
 }
 
-// A decision with its feedback makes the unit that an episode of one step makes which had all of it at once, but for
-// the delay, and for how and when it ends.
+// A decision with its feedback results in the same unit as an episode with one step that contained everything from the
+// start, except for the delay and the time and reason of its end.
 func TestUnitIsThatOfOneStep(t *testing.T) {
 	p := newPartition(clicks(), 100)
 	p.read(shown("a", noon), clicked("a", noon+5*minute))
@@ -150,7 +150,7 @@ func TestUnitIsThatOfOneStep(t *testing.T) {
 	}
 }
 
-// The units of a decision, at its horizons too, have the labels of the decision, also after a restart.
+// The units of a decision, including those at its horizons, have the labels of the decision, also after a restart.
 func TestUnitsHaveLabelsOfTheirDecisions(t *testing.T) {
 	p := newPartition(clicks(), 40)
 	for _, key := range []string{"new", "old", "none"} {
@@ -293,7 +293,7 @@ func TestOldestDecisionMakesRoom(t *testing.T) {
 	}
 }
 
-// randomEvents are decisions and feedback of all sorts, nearly in the order of their times.
+// randomEvents returns all kinds of decisions and feedback, roughly in the order of their times.
 func randomEvents(seed uint64, n int) []ingest.Event {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var out []ingest.Event
@@ -325,7 +325,7 @@ func snapshot(p *partition) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// A joiner that is saved and restored at any record goes on as if nothing had happened.
+// A joiner that is saved and restored at any record continues as if it had not been interrupted.
 func TestSimRestoredJoinerGoesOn(t *testing.T) {
 	events := randomEvents(3, 600)
 	whole := newPartition(clicks(), 40)
@@ -456,7 +456,8 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// A million open decisions, as a recommender has them that shows 280 items a second with a window of an hour.
+// BenchmarkMillionOpen joins with a million open decisions, like a recommender that shows 280 items per second with a
+// window of an hour.
 func BenchmarkMillionOpen(b *testing.B) {
 	var before, after runtime.MemStats
 	for b.Loop() {
@@ -479,7 +480,7 @@ func BenchmarkMillionOpen(b *testing.B) {
 	}
 }
 
-// A snapshot of the previous format, of randomEvents(6, 120), is read as it was.
+// A snapshot of randomEvents(6, 120) in the previous format is read unchanged.
 func TestSnapshotOfFormat1IsRead(t *testing.T) {
 	old, err := os.ReadFile("testdata/snapshot-1.cbor")
 	if err != nil {
@@ -500,7 +501,7 @@ func TestSnapshotOfFormat1IsRead(t *testing.T) {
 	}
 }
 
-// Several frames hold what one would, and are passed over as a whole.
+// Several frames have the same content as a single one, and can be skipped as a whole.
 func TestManyDecisionsAreSavedInFrames(t *testing.T) {
 	p := newPartition(clicks(), 3*inFrame)
 	for i := range int64(2*inFrame + 5) {
@@ -533,7 +534,7 @@ func TestManyDecisionsAreSavedInFrames(t *testing.T) {
 	}
 }
 
-// What is written can be read again, however many numbers the decisions have and however they are named.
+// Whatever is written can be read again, regardless of the number and the names of the decisions.
 func TestLargeDecisionsAreSavedInSmallerFrames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// places finds what a map finds, also where hashes collide, cells run over the end, and others leave.
+// places returns the same as a map, even if hashes collide, cells wrap around the end, and entries are removed.
 func TestSimPlacesAreThoseOfAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	hashes := make([]uint64, 5000)

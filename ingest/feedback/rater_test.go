@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// ratedBy is feedback with the rater's label, unless that is "".
+// ratedBy returns feedback with the rater's label. With "" it has no label.
 func ratedBy(rater, key string, ts int64) ingest.Event {
 	e := clicked(key, ts)
 	if rater != "" {
@@ -24,7 +24,7 @@ func ratedBy(rater, key string, ts int64) ingest.Event {
 	return e
 }
 
-// The units of a decision have the rater of the last outcome, with the labels of the decision, also after a restart.
+// The units of a decision have the rater of the last outcome and the labels of the decision, also after a restart.
 func TestUnitsKnowTheirRater(t *testing.T) {
 	ofSegment := func(key string, ts int64) ingest.Event {
 		e := shown(key, ts)
@@ -88,14 +88,14 @@ func TestUnitsKnowTheirRater(t *testing.T) {
 	}
 }
 
-// costing is feedback with another outcome than clicked.
+// costing returns feedback with an outcome other than clicked.
 func costing(rater, key string, ts int64) ingest.Event {
 	e := ratedBy(rater, key, ts)
 	e.Outcomes = []ingest.Value{{Name: "cost", X: 1}}
 	return e
 }
 
-// TestRatersShareALayout has each of many open decisions rated by someone else. What is kept of them is counted.
+// TestRatersShareALayout has a different rater for each of many open decisions, and counts what is stored.
 func TestRatersShareALayout(t *testing.T) {
 	p := newPartition(clicks(), 10_000)
 	options := p.options
@@ -114,7 +114,7 @@ func TestRatersShareALayout(t *testing.T) {
 	}
 }
 
-// Names in a damaged snapshot must not reach beyond its text.
+// Names in a damaged snapshot must not extend beyond its text.
 func TestDamagedRaters(t *testing.T) {
 	layout := string([]byte{byte(rater), 1, 'x', byte(outcome), 1, 'x'})
 	text := func(who string, n, x float64) []byte {

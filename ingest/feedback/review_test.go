@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A decision from the future would never be due, and many of them would take the room of others.
+// A decision from the future would never be due, and many of them would use up the room for others.
 func TestDecisionFromTheFutureIsNotOpened(t *testing.T) {
 	p := newPartition(clicks(), 100)
 	p.read(shown("a", noon))
@@ -36,7 +36,7 @@ func TestNamesKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// A decision that is delivered again after its window is not judged again, also after a restart.
+// A decision that is redelivered after its window is not judged again, also after a restart.
 func TestDecisionDeliveredAfterItsWindowIsRepeated(t *testing.T) {
 	p := newPartition(clicks(), 100)
 	p.read(shown("a", noon))
@@ -56,7 +56,7 @@ func TestDecisionDeliveredAfterItsWindowIsRepeated(t *testing.T) {
 	}
 }
 
-// Agents decide again and again: their ids are used again once a window is over.
+// Agents decide repeatedly: their IDs can be reused once a window is over.
 func TestAgentDecidesAgain(t *testing.T) {
 	c := clicks()
 	c.Key = "agent_id"

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A policy with open decisions is not forgotten to make room for others, restarts or not.
+// A policy with open decisions is not evicted in favor of others, even after a restart.
 func TestPoliciesWithOpenDecisionsStayAfterARestart(t *testing.T) {
 	p := newPartition(clicks(), 100)
 	p.read(shown("a", noon))
@@ -41,7 +41,7 @@ func TestPoliciesWithOpenDecisionsStayAfterARestart(t *testing.T) {
 	}
 }
 
-// The decisions of one share take neither the room nor the memory of those of another, restarts or not.
+// The decisions of one share use neither the room nor the memory of another share, even after a restart.
 func TestSharesHaveRoomOfTheirOwn(t *testing.T) {
 	over := prometheus.NewCounter(prometheus.CounterOpts{Name: "x"})
 	open := func() *partition {
@@ -102,7 +102,7 @@ func TestSharesHaveRoomOfTheirOwn(t *testing.T) {
 	}
 }
 
-// shared returns a partition with a noisy share, and one for the policies of no other.
+// shared returns a partition with a noisy share and a share for all other policies.
 func shared(most int, noisy, rest Share) *partition {
 	p := newPartition(clicks(), most)
 	p.options.Shares = []Share{noisy, rest}
@@ -116,7 +116,7 @@ func shared(most int, noisy, rest Share) *partition {
 	return p
 }
 
-// After a restart with smaller shares, only what is beyond a share is dropped, and others have their room.
+// After a restart with smaller shares, only decisions that exceed their share are dropped. The others keep their room.
 func TestSmallerShareDropsItsOwn(t *testing.T) {
 	p := shared(20, Share{Name: "noisy", MaxOpen: 15}, Share{MaxOpen: 5})
 	p.read(shown("a", noon))
@@ -152,7 +152,7 @@ func TestSmallerShareDropsItsOwn(t *testing.T) {
 	}
 }
 
-// A share with as many policies as it may have joins those of no other until one has nothing open.
+// A share with its maximum number of policies joins no other policy until one of its policies has nothing open.
 func TestPoliciesOfAShare(t *testing.T) {
 	beyond := prometheus.NewCounter(prometheus.CounterOpts{Name: "x"})
 	p := shared(100, Share{Name: "noisy", MaxOpen: 50, MaxPolicies: 2, Beyond: beyond}, Share{MaxOpen: 50})
@@ -187,7 +187,7 @@ func TestPoliciesOfAShare(t *testing.T) {
 	}
 }
 
-// A name that is new takes about as long among many as among few.
+// BenchmarkNewNames checks that a new name takes about as long with many names as with few.
 func BenchmarkNewNames(b *testing.B) {
 	p := newPartition(clicks(), 100)
 	for i := range maxPolicies {

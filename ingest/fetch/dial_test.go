@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A request that comes after Cut fails, and leaves no pool of connections behind.
+// A request after Cut fails and leaves no connection pool behind.
 func TestNothingIsAskedAfterCut(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	broker, err := net.Listen("tcp", "127.0.0.1:0")

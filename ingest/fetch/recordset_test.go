@@ -13,10 +13,10 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// fuzzLimit is the largest value of a record in FuzzRecordSet.
+// fuzzLimit is the maximum size of a record's value in FuzzRecordSet.
 const fuzzLimit = 1 << 10
 
-// seedBatch is a record batch of two records, the second one above the limit.
+// seedBatch returns a record batch with two records. The second one exceeds the limit.
 func seedBatch(codec compress.Compression) []byte {
 	var records []byte
 	for i, size := range []int{3, 2 * fuzzLimit} {
@@ -41,7 +41,8 @@ func seedBatch(codec compress.Compression) []byte {
 	return append(b, records...)
 }
 
-// FuzzRecordSet reads what no broker sends: it ends, without a panic, and each step goes on.
+// FuzzRecordSet reads record sets that no broker sends. Reading must end without a panic, and every step must make
+// progress.
 func FuzzRecordSet(f *testing.F) {
 	for codec := compress.None; codec <= compress.Zstd; codec++ {
 		f.Add(append(seedBatch(codec), seedBatch(codec)...))
@@ -70,7 +71,7 @@ func FuzzRecordSet(f *testing.F) {
 	})
 }
 
-// Whatever the codec, the records are the same.
+// The records are the same with every codec.
 func TestRecordSet(t *testing.T) {
 	for codec := compress.None; codec <= compress.Zstd; codec++ {
 		var s Batches
@@ -88,7 +89,8 @@ func TestRecordSet(t *testing.T) {
 	}
 }
 
-// record is a record of a batch as producers write it: so many offsets and milliseconds behind the first one. The key may be nil.
+// record returns a record of a batch as producers write it, with its offset and its milliseconds relative to the first
+// record. The key may be nil.
 func record(offset, ms int64, key, value []byte, headers []byte) []byte {
 	b := binary.AppendVarint(binary.AppendVarint([]byte{0}, ms), offset)
 	if key == nil {
@@ -101,7 +103,7 @@ func record(offset, ms int64, key, value []byte, headers []byte) []byte {
 	return append(binary.AppendVarint(nil, int64(len(b))), b...)
 }
 
-// headersOf are headers as a record has them, by key and value; the value "-" is null.
+// headersOf returns the headers of a record from alternating keys and values. The value "-" stands for null.
 func headersOf(texts ...string) []byte {
 	b := binary.AppendVarint(nil, int64(len(texts)/2))
 	for i, text := range texts {
@@ -114,7 +116,7 @@ func headersOf(texts ...string) []byte {
 	return b
 }
 
-// batchOf is a record batch that begins at a time.
+// batchOf returns a record batch that begins at ms.
 func batchOf(ms int64, attributes byte, records ...[]byte) []byte {
 	b := make([]byte, batchHeader)
 	for _, r := range records {
@@ -129,7 +131,7 @@ func batchOf(ms int64, attributes byte, records ...[]byte) []byte {
 	return b
 }
 
-// Key, headers and time of a record are those that the producer gave it, wherever its memory lies.
+// Key, headers and time of a record are those that the producer set, regardless of where they lie in memory.
 func TestRecordSetGivesKeysHeadersAndTimes(t *testing.T) {
 	const limit = 1 << 20
 	large := bytes.Repeat([]byte("v"), 200_000)
@@ -167,7 +169,7 @@ func TestRecordSetGivesKeysHeadersAndTimes(t *testing.T) {
 	}
 }
 
-// Headers that are none are a fault of their record alone, and no panic.
+// Invalid headers are an error of their record only, and cause no panic.
 func TestRecordSetRefusesBrokenHeaders(t *testing.T) {
 	for _, headers := range [][]byte{nil, {2}, {2, 0}, {2, 200}, {2, 4, 'k'}, {2, 1, 40, 'v'}, {0x80}} {
 		sent := batchOf(0, 0, record(0, 0, nil, []byte("v"), headers))

@@ -43,7 +43,7 @@ func decoder(t *testing.T, topic Topic) ingest.Decoder {
 	return format.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
 }
 
-// decode prepares and decodes a message. It returns its events, and why others are refused.
+// decode prepares and decodes a message. It returns its events and the reasons why others are refused.
 func decode(t *testing.T, d ingest.Decoder, m *ingest.Message) (events []ingest.Event, refused []ingest.RecordError) {
 	t.Helper()
 	if err := ingest.Prepare(t.Context(), d, m); err != nil {
@@ -102,7 +102,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Log records of which a mapping or the built-in one takes none are left out and counted.
+// Log records that neither a mapping nor the built-in one matches are skipped and counted.
 func TestLeftOut(t *testing.T) {
 	format, err := Topic{Topic: "t", Format: OTLP}.Open()
 	if err != nil {
@@ -116,7 +116,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// fields maps fields of telemetry version 1 to paths.
+// fields maps fields of telemetry version 1 to the given paths.
 func fields(paths map[string]string) mapping.Config {
 	c := mapping.Config{Fields: map[string]mapping.Field{}}
 	for name, path := range paths {
@@ -125,7 +125,7 @@ func fields(paths map[string]string) mapping.Config {
 	return c
 }
 
-// A mapping reads what its format makes of a message: attributes too.
+// A mapping reads messages in every format, including attributes.
 func TestMappings(t *testing.T) {
 	server := start(t)
 	proto2, err := os.ReadFile("../protobuf/telemetry.proto")
@@ -189,7 +189,7 @@ func TestIsJSON(t *testing.T) {
 	}
 }
 
-// stepSchema is telemetry version 1 in Avro, with a policy and a reward.
+// stepSchema is an Avro schema of telemetry version 1 with a policy and a reward.
 const stepSchema = `{"type":"record","name":"Step","fields":[{"name":"policy","type":"string"},{"name":"reward","type":["null","double"]}]}`
 
 func stepInAvro(t *testing.T, policy string, reward float64) []byte {
@@ -209,7 +209,7 @@ const stepInProtobuf = "\x0a\x01p\x11\x00\x00\x00\x00\x00\x00\xf0\x3f"
 // eventInProtobuf is an Event of telemetry.proto.
 const eventInProtobuf = "\x12\x01p\x39\x00\x00\x00\x00\x00\x00\xf0\x3f"
 
-// framedWith puts the id of a schema before a message.
+// framedWith prefixes a message with the ID of a schema.
 func framedWith(id int, value string) []byte { return append([]byte{0, 0, 0, 0, byte(id)}, value...) }
 
 func write(t *testing.T, name string, text []byte) string {
@@ -228,7 +228,7 @@ func start(t *testing.T) *ingesttest.SchemaRegistry {
 	return server
 }
 
-// The same event in each format, with each kind of schema.
+// TestFormats decodes the same event in every format, with every kind of schema.
 func TestFormats(t *testing.T) {
 	proto2, err := os.ReadFile("../protobuf/telemetry.proto")
 	if err != nil {
@@ -273,7 +273,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Each poison record is a dead letter with its reason, and the next one is read.
+// Each poison record becomes a dead letter with its reason, and the next record is read.
 func TestPoisonRecords(t *testing.T) {
 	server := start(t)
 	inAvro, inProto := server.Put("step", "AVRO", stepSchema), server.Put("step.proto", "PROTOBUF", stepProto)
@@ -350,7 +350,7 @@ func TestOpenNamesTheTopicAndTheFile(t *testing.T) {
 	}
 }
 
-// A message that becomes much longer as JSON is refused before it takes the memory.
+// A message that would become much longer as JSON is refused before it uses the memory.
 func TestExpansionIsBounded(t *testing.T) {
 	file := write(t, "s.avsc", []byte(`{"type":"record","name":"R","fields":[{"name":"policy","type":"string"},{"name":"reward","type":"int"},{"name":"x","type":{"type":"array","items":"null"}}]}`))
 	topic := Topic{Topic: "t", Format: Avro, Schema: Schema{File: file}}

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server answers with the Authorization header and the serial number of the client's certificate. It demands one of the
-// authority.
+// server answers with the Authorization header and the serial number of the client's certificate. It requires a
+// certificate of the authority.
 func server(t *testing.T, of *certtest.Authority) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func transport(cfg *tls.Config) http.RoundTripper {
 	return &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}
 }
 
-// get returns the answer to a request.
+// get returns the response to a request.
 func get(t *testing.T, by http.RoundTripper, address string) (string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
@@ -67,8 +67,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// A client that has the private authority and a certificate gets through. Files that are replaced apply from the next
-// request on, and one that becomes unreadable stops requests.
+// A client with the private authority and a certificate is accepted. Replaced files apply from the next request on. An
+// unreadable file makes requests fail.
 func TestClientFollowsItsFiles(t *testing.T) {
 	first, second, dir := certtest.NewAuthority(t), certtest.NewAuthority(t), t.TempDir()
 	at, other := server(t, first), server(t, second)

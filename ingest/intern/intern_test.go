@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Endless new names must cost no memory that stays, and must not harm the names in use.
+// An endless stream of new names must not use memory permanently, and must not affect the names in use.
 func TestNamesAreBounded(t *testing.T) {
 	table := NewNames()
 	for i := range 20 * sets * ways {
@@ -33,7 +33,7 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// The strings of a batch stay as they are while its memory grows.
+// The strings of a batch remain unchanged while its memory grows.
 func TestArena(t *testing.T) {
 	var a Arena
 	for range 2 {
@@ -56,7 +56,7 @@ func TestArena(t *testing.T) {
 	}
 }
 
-// Strings stay as they are whatever follows, and most take no allocation.
+// Strings remain unchanged whatever follows, and most need no allocation.
 func TestTexts(t *testing.T) {
 	var texts Texts
 	var held []string

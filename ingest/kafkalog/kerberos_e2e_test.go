@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// startKDC starts a KDC in a directory. run calls its script.
+// startKDC starts a KDC in a directory. run runs its script.
 func startKDC(t *testing.T, dir string) (run func(args ...string)) {
 	t.Helper()
 	env := append(os.Environ(), "KERBEROS_DIR="+dir, "KERBEROS_PORT="+deploytest.FreePorts(t, 1)[0])
@@ -32,8 +32,8 @@ func startKDC(t *testing.T, dir string) (run func(args ...string)) {
 	return run
 }
 
-// A real broker accepts the ticket of a real KDC. A key that the KDC has replaced is refused, and accepted again once the
-// keytab has the new one, without a restart.
+// A real broker accepts the ticket of a real KDC. A key that the KDC has replaced is refused. Once the keytab has the
+// new key, it is accepted without a restart.
 func TestE2EKerberosOnApacheKafka(t *testing.T) {
 	dir := t.TempDir()
 	kdc, keytab := startKDC(t, dir), filepath.Join(dir, "watcher.keytab")

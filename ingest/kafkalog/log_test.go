@@ -83,7 +83,7 @@ func TestLogGivesBackWhatWasAppended(t *testing.T) {
 	}
 }
 
-// A request that fails is repeated until it is taken, in order.
+// A failed request is repeated until it succeeds, in order.
 func TestLogAppendsOverOutages(t *testing.T) {
 	c, l := startLog(t, 1)
 	var said bytes.Buffer
@@ -113,7 +113,7 @@ func TestLogAppendsOverOutages(t *testing.T) {
 	}
 }
 
-// No attempt is begun that a deadline would cut short: whether it was written would not be known.
+// No attempt is started if a deadline would interrupt it, because it would be unknown whether the records were written.
 func TestLogCutsNoAttemptShort(t *testing.T) {
 	c, l := startLog(t, 1)
 	if err := l.Append(t.Context(), 0, Record{Value: []byte("first")}); err != nil {
@@ -163,7 +163,8 @@ func TestLogErrors(t *testing.T) {
 	}
 }
 
-// What is read ends where it is asked to, or where the partition does; what an append tells of offsets is where they are.
+// Reading ends at the requested offset or at the end of the partition. The offsets that an append returns are those of
+// its records.
 func TestLogReadsOn(t *testing.T) {
 	_, l := startLog(t, 1)
 	if end, err := l.ReadOn(t.Context(), 0, 0, 0, nil); end != 0 || err != nil {
@@ -198,7 +199,7 @@ func TestLogReadsOn(t *testing.T) {
 	}
 }
 
-// A connection is kept from one Read to the next; one that has broken is made again.
+// A connection is kept between calls of Read. A broken one is replaced.
 func TestLogKeepsItsConnection(t *testing.T) {
 	c, l := startLog(t, 1)
 	if err := l.Append(t.Context(), 0, Record{Key: []byte("a")}); err != nil {

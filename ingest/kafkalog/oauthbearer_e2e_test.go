@@ -15,14 +15,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// tokenOf returns an unsigned JSON Web Token, as the broker accepts in its default configuration, which expires at a time.
+// tokenOf returns an unsigned JSON Web Token with an expiry time, as the broker accepts it in its default
+// configuration.
 func tokenOf(expires time.Time) string {
 	part := base64.RawURLEncoding.EncodeToString
 	claims := fmt.Sprintf(`{"sub":"watcher","iat":%d,"exp":%d}`, expires.Add(-time.Hour).Unix(), expires.Unix())
 	return part([]byte(`{"alg":"none"}`)) + "." + part([]byte(claims)) + "."
 }
 
-// A real broker accepts the token, refuses one that has expired, and accepts a renewed one without a restart.
+// A real broker accepts the token, refuses an expired one, and accepts a renewed one without a restart.
 func TestE2ETokensOnApacheKafka(t *testing.T) {
 	cfg, file := startSecuredBroker(t, `sasl.enabled.mechanisms=OAUTHBEARER
 listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";

@@ -15,8 +15,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// startSecuredBroker starts a broker, with the topic secured, that requires authentication on its second port: settings
-// are those of the mechanism, and env further variables of kafka.sh. It returns how clients reach that port.
+// startSecuredBroker starts a broker with the topic secured that requires authentication on its second port, with the
+// settings of the mechanism and further variables for kafka.sh in env. It returns the configuration of clients for that
+// port.
 func startSecuredBroker(t *testing.T, settings string, env ...string) ingest.KafkaConfig {
 	t.Helper()
 	ports := deploytest.FreePorts(t, 3)
@@ -34,7 +35,7 @@ listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLA
 	return cfg
 }
 
-// exchange writes a record to the topic secured and reads it. It returns a sender, which connects for each message.
+// exchange writes a record to the topic secured and reads it. It returns a sender that connects for each message.
 func exchange(ctx context.Context, t *testing.T, cfg ingest.KafkaConfig) *Sender {
 	t.Helper()
 	log, err := Open(cfg, cfg.Topic, zerolog.Nop())

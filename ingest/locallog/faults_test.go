@@ -18,19 +18,19 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// frailDisk fails as it is told to, and can lose what was not synced, as a power cut does.
+// frailDisk fails on demand, and can lose unsynced data like a power cut.
 type frailDisk struct {
 	mu      sync.Mutex
-	room    int64 // bytes that can still be written; negative for any number
+	room    int64 // number of bytes that can still be written; negative for no limit
 	fail    map[string]error
-	durable map[string]int64 // sizes that were synced, by path
+	durable map[string]int64 // synced sizes by path
 }
 
 func newFrailDisk() *frailDisk {
 	return &frailDisk{room: -1, fail: map[string]error{}, durable: map[string]int64{}}
 }
 
-// failing returns the error that an operation is to fail with.
+// failing returns the error with which an operation should fail.
 func (d *frailDisk) failing(operation string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +95,7 @@ func (f *frailFile) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
-// cutPower loses a random part of what was not synced, and spoils another.
+// cutPower loses a random part of the unsynced data and corrupts another part.
 func (d *frailDisk) cutPower(t *testing.T, rng *rand.Rand, directory string) {
 	t.Helper()
 	segments, err := list(directory)
@@ -168,8 +168,8 @@ func TestFailedWritesLeaveNothing(t *testing.T) {
 	}
 }
 
-// Killed at any moment, and with any part of what was not synced lost, a log has every record that it has confirmed, in
-// order, once, and of the others whole appends or nothing.
+// After a crash at any time that loses any part of the unsynced data, a log has every confirmed record once, in order.
+// Of the other appends, each is either complete or absent.
 func TestConfirmedRecordsSurviveCrashes(t *testing.T) {
 	o, rng := options(t.TempDir()), rand.New(rand.NewPCG(14, 3))
 	confirmed := map[string]bool{}
@@ -276,7 +276,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzSegment opens a segment of any bytes: it is read up to the first frame that is not whole, or refused.
+// FuzzSegment opens a segment of arbitrary bytes. It must be read up to the first incomplete frame, or refused.
 func FuzzSegment(f *testing.F) {
 	one := appendFrame(nil, 0, 1, 2, (&Record{Value: []byte("a")}).append((&Record{Key: []byte("k")}).append(nil)))
 	two := appendFrame(nil, 2, 1, 1, (&Record{Value: []byte("b")}).append(nil))
@@ -351,7 +351,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// FuzzBody reads any bytes as the body of an intact frame.
+// FuzzBody reads arbitrary bytes as the body of an intact frame.
 func FuzzBody(f *testing.F) {
 	whole := (&Record{Key: []byte("k"), Headers: []ingest.Header{{Key: "h", Value: []byte("v")}}, Value: []byte("value")}).append(nil)
 	f.Add(1, whole)

@@ -59,7 +59,7 @@ func add(t *testing.T, l *Log, values ...string) int64 {
 	return first
 }
 
-// read returns offset:value of what a reader has up to its end.
+// read returns offset:value of every record of a reader up to its end.
 func read(r *Reader) (out []string, err error) {
 	for {
 		records, err := r.Next()
@@ -132,7 +132,8 @@ func TestRecordsAreReadAsTheyWereAppended(t *testing.T) {
 	}
 }
 
-// A log goes on where it ended, over as many segments as it has, from any offset, and for readers of other processes.
+// A log continues where it ended, with any number of segments, from any offset, and also for readers in other
+// processes.
 func TestLogGoesOn(t *testing.T) {
 	o := options(t.TempDir())
 	var values []string
@@ -193,7 +194,7 @@ func TestOneProcessOwnsALog(t *testing.T) {
 	}
 }
 
-// heldDisk holds back the first Sync until it is told to go on, and counts all.
+// heldDisk blocks the first Sync until it is released, and counts all of them.
 type heldDisk struct {
 	mu      sync.Mutex
 	syncs   int
@@ -223,7 +224,7 @@ func (f *heldFile) Sync() error {
 	return f.file.Sync()
 }
 
-// Appends that wait share one sync, and none is readable before it is durable.
+// Waiting appends share one sync, and no record is readable before it is durable.
 func TestWaitingAppendsShareASync(t *testing.T) {
 	d := &heldDisk{syncing: make(chan struct{}), goOn: make(chan struct{})}
 	o := options(t.TempDir())
@@ -316,7 +317,7 @@ func TestUnfinishedWriteIsCutOff(t *testing.T) {
 	}
 }
 
-// Where an intact write follows a damaged one, nothing is cut off: the log is not opened, or not read beyond it.
+// If an intact write follows a damaged one, nothing is truncated: the log is not opened, or not read beyond the damage.
 func TestDamageIsRefusedWithItsPlace(t *testing.T) {
 	o := options(t.TempDir())
 	l := openLog(t, o)
@@ -364,12 +365,12 @@ func TestDamageIsRefusedWithItsPlace(t *testing.T) {
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), segments[1].path+", from byte 0 (offset 4)") || !strings.Contains(err.Error(), "truncate -s 0") {
 			t.Fatalf("byte %d: %v", at, err)
 		}
-		if _, err := OpenView(o.Directory); !errors.Is(err, ErrDamaged) { // or what follows would be missing without a word
+		if _, err := OpenView(o.Directory); !errors.Is(err, ErrDamaged) { // otherwise later records would go missing silently
 			t.Fatalf("byte %d of a view: %v", at, err)
 		}
 		flip(segments[1].path, at)
 	}
-	// Moved away as the error says, its records are missing, and the others are read.
+	// Once the segment has been moved away as the error suggests, its records are missing, and the others are read.
 	if err := os.Rename(segments[0].path, filepath.Join(t.TempDir(), "away")); err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +442,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// A commit is known to the next process, never goes back, and lets what was committed before it be removed.
+// A commit is visible to the next process, never goes back, and allows the records before it to be removed.
 func TestCommit(t *testing.T) {
 	o := options(t.TempDir())
 	l := openLog(t, o)
@@ -479,7 +480,7 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// clock is a time that a test moves.
+// clock is a time that tests can change.
 type clock struct{ ns atomic.Int64 }
 
 func newClock() *clock {
@@ -518,7 +519,7 @@ func TestOldSegmentsAreRemoved(t *testing.T) {
 	}
 }
 
-// A segment with little in it is ended too.
+// Segments with little data are closed after a while, too.
 func TestSegmentsEndInTime(t *testing.T) {
 	o, c := options(t.TempDir()), newClock()
 	o.now = c.now
@@ -550,7 +551,7 @@ func TestViewUntil(t *testing.T) {
 	begun := c.now()
 	for i := range 20 {
 		if add(t, l, fmt.Sprint("record ", i)); i == 9 {
-			c.pass(-time.Hour) // which is no reason for the times in the log to go back
+			c.pass(-time.Hour) // the times in the log must not go back nevertheless
 		} else {
 			c.pass(time.Second)
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// spooled appends records to a spool, and returns the offset of the first.
+// spooled appends records to a spool and returns the offset of the first one.
 func spooled(t *testing.T, s *Spool, records ...string) (first int64) {
 	t.Helper()
 	for i, r := range records {
@@ -28,7 +28,7 @@ func spooled(t *testing.T, s *Spool, records ...string) (first int64) {
 	return first
 }
 
-// inSpool returns the records of a range.
+// inSpool returns the records in a range of offsets.
 func inSpool(s *Spool, from, to int64) (records []string, err error) {
 	err = s.Read(from, to, func(offset int64, value []byte) error {
 		if offset != from+int64(len(records)) {
@@ -40,7 +40,7 @@ func inSpool(s *Spool, from, to int64) (records []string, err error) {
 	return records, err
 }
 
-// from needs the records of an offset and of those behind it.
+// from returns a function that needs the records from the given offset on.
 func from(first int64) func(from, to int64) bool {
 	return func(_, to int64) bool { return to > first }
 }
@@ -52,7 +52,8 @@ func someRecords(prefix string, n int) (records []string) {
 	return records
 }
 
-// What a process has flushed is read by the next one, which appends behind all that the first one has written, flushed or not.
+// Records that a process has flushed are read by the next process, which appends after everything the first one has
+// written, flushed or not.
 func TestASpoolOutlivesItsProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "units")
 	for _, segmentSize := range []int64{1, 100, 1 << 20} {
@@ -94,7 +95,7 @@ func TestASpoolOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// spoolOfTen returns a spool of the records 0 to 9, each in a segment of its own, its directory and its first offset.
+// spoolOfTen returns a spool with the records 0 to 9, each in its own segment, and its directory and first offset.
 func spoolOfTen(t *testing.T) (s *Spool, dir string, first int64) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "units")
@@ -135,7 +136,7 @@ func TestASpoolRemovesWhatIsBeforeAnOffset(t *testing.T) {
 	}
 }
 
-// Segments between others that are needed are removed.
+// Unneeded segments between needed ones are removed.
 func TestASpoolRemovesWhatIsBetween(t *testing.T) {
 	s, dir, first := spoolOfTen(t)
 	whole := s.Size()
@@ -167,8 +168,8 @@ func TestASpoolRemovesWhatIsBetween(t *testing.T) {
 	}
 }
 
-// Every byte flipped and every length of a segment whose end no checkpoint names: what is named is read exactly as it was written,
-// or it is ErrDamaged.
+// TestEveryDamageOfASpoolIsNoticed flips every byte and tries every length of a segment whose end is in no checkpoint.
+// Records that a checkpoint needs are read exactly as written, or reading returns ErrDamaged.
 func TestEveryDamageOfASpoolIsNoticed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "units")
 	s := NewSpool(dir, 1<<20)
@@ -218,7 +219,7 @@ func TestEveryDamageOfASpoolIsNoticed(t *testing.T) {
 	}
 }
 
-// A write that fails leaves nothing, and succeeds once the disk does.
+// A failed write leaves nothing behind, and succeeds once the disk works again.
 func TestASpoolOutlivesAFailingDisk(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -259,7 +260,8 @@ func TestASpoolOutlivesAFailingDisk(t *testing.T) {
 	}
 }
 
-// Whatever is appended, flushed and removed, whenever the disk is full or the power is cut: what was flushed and not removed is there.
+// With any sequence of appends, flushes and removals, full disks and power cuts, all records that were flushed and not
+// removed remain.
 func TestASpoolLosesNothingThatIsDurable(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// problems reads the text of a mapping, and returns what is wrong with it, a line each.
+// problems reads a mapping and returns its problems, one per line.
 func problems(text string) string {
 	var c mapping.Config
 	r := yamlfile.Read("m.yml", []byte(text), &c)
@@ -88,7 +88,7 @@ func TestColumnsAreChecked(t *testing.T) {
 	}
 }
 
-// The time and the memory of an expression have bounds, whatever the record is.
+// The time and the memory of an expression are bounded for every record.
 func TestExpressionsAreBounded(t *testing.T) {
 	for expression, want := range map[string]string{
 		"all(record.a, any(record.b, # == 1))":    "loops must not be nested, because the run time would grow with the square of the record size",

@@ -22,10 +22,10 @@ func unitAt(from source, partition int32, offset, ts int64, agent string) Waitin
 	return w
 }
 
-// timeOf is a moment of which only the time matters.
+// timeOf returns a Moment with only a time.
 func timeOf(ts int64) Moment { return Moment{TS: ts} }
 
-// marksOf returns the watermarks of a generation that assigns every partition.
+// marksOf returns the watermarks of a generation to which every partition is assigned.
 func marksOf(partitions int) *Watermarks {
 	w := NewWatermarks()
 	w.Begin(partitions)
@@ -59,8 +59,8 @@ func TestWatermarksWaitForEveryPartition(t *testing.T) {
 	}
 }
 
-// That a partition had no more to give says nothing of what has been written since: while its connection is lost, or
-// the process is stopped, the units of the others wait for what it may hold.
+// A partition that was at its end may have new records since. While its connection is lost or the process is stopped,
+// the units of other partitions wait for them.
 func TestWhatWasAtItsEndIsNotSoForEver(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := marksOf(2)
@@ -73,7 +73,7 @@ func TestWhatWasAtItsEndIsNotSoForEver(t *testing.T) {
 	}
 }
 
-// A broker that comes back after an hour gives one partition first: the others are not given up for that.
+// After an outage of an hour, the broker returns one partition first. The others must not be given up because of that.
 func TestAnOutageOfAllGivesUpNone(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := marksOf(3)
@@ -87,8 +87,8 @@ func TestAnOutageOfAllGivesUpNone(t *testing.T) {
 	}
 }
 
-// Units wait for partitions that are assigned to no one, or to a member that has died, and for those that wait
-// themselves until their units may be handed on.
+// Units wait for partitions without an owner, for partitions of a dead member, and for partitions whose own units still
+// have to wait.
 func TestUnitsWaitForWhatIsNotReadYet(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := NewWatermarks()
@@ -114,7 +114,7 @@ func TestUnitsWaitForWhatIsNotReadYet(t *testing.T) {
 	}
 }
 
-// Units of a partition that was revoked are forgotten: those of the others must not overtake them.
+// Units of a revoked partition are forgotten. Units of other partitions must not overtake them.
 func TestRevokedPartitionHoldsTheOthersUntilTheNextGeneration(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := NewWatermarks()
@@ -134,7 +134,8 @@ func TestRevokedPartitionHoldsTheOthersUntilTheNextGeneration(t *testing.T) {
 	}
 }
 
-// However the partitions are read, the units come in the order of (end time, agent), each partition's own order kept.
+// Units are ordered by (end time, agent), and each partition keeps its own order, regardless of the order in which the
+// partitions are read.
 func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 	queues, source := make([][]WaitingUnit, 3), &countedSource{}
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -181,7 +182,7 @@ func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 	}
 }
 
-// The next unit is the first of those that wait, however many partitions there are and whatever they did meanwhile.
+// The next unit is always the first of the waiting ones, with any number of partitions and any changes in between.
 func TestTheFirstUnitIsReleased(t *testing.T) {
 	const partitions = 20
 	rng, m := rand.New(rand.NewPCG(3, 3)), NewMerger(&Batches{})
@@ -234,8 +235,7 @@ func comesBefore(a, b *WaitingUnit) bool {
 	return cmp.Or(a.at.compare(b.at), cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Episode, y.Episode), cmp.Compare(x.Pos.Partition, y.Pos.Partition)) < 0
 }
 
-// Neither a partition without a clock, nor one that is not heard of, nor a unit from the future holds up the others for
-// good.
+// A partition without a clock, a silent partition, and a unit from the future delay the others only for a limited time.
 func TestNothingHoldsUpTheOthersForGood(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := marksOf(2)
@@ -291,7 +291,7 @@ func TestLateUnitsAreCountedAndAppended(t *testing.T) {
 	}
 }
 
-// countedSource is a source that is not the service's.
+// countedSource is a source that does not belong to the service.
 type countedSource struct {
 	revoked bool
 	waiting int

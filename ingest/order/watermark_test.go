@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A topic whose records all have the same ts is busy and never read to its end: its units get on all the same, in one order,
-// anyone who reads which partition when.
+// A busy topic whose records all have the same ts is never read to its end. Its units are released nevertheless, in the
+// same order regardless of who reads which partition when.
 func TestUnitsOfOneTimeGetOn(t *testing.T) {
 	const partitions, records = 3, 9 * runLength
 	merge := func(seed uint64) (order []string, waited int) {
@@ -68,7 +68,8 @@ func TestUnitsOfOneTimeGetOn(t *testing.T) {
 	}
 }
 
-// An episode that ends with the step after its last is known when its time is over.
+// An episode that ends with the step after its last one becomes known only when its time is over, so the run of that
+// time must still be known.
 func TestRunOfAUnitThatIsKnownLater(t *testing.T) {
 	var c EventClock
 	for range 2 * runLength {
@@ -86,7 +87,8 @@ func TestRunOfAUnitThatIsKnownLater(t *testing.T) {
 	}
 }
 
-// Nothing is released beyond what was known when the generation ended: units that were left out would be overtaken.
+// Nothing is released beyond what was known at the end of the generation. Otherwise, units that were left out would be
+// overtaken.
 func TestMarkStaysWhenTheGenerationEnds(t *testing.T) {
 	w, now := marksOf(2), time.Unix(1000, 0)
 	w.Advance(0, timeOf(100), time.Time{}, now)
@@ -104,7 +106,7 @@ func TestMarkStaysWhenTheGenerationEnds(t *testing.T) {
 	}
 }
 
-// What is known of the telemetry from its marks is the same after a restart, patience included.
+// The watermarks that marks result in are the same after a restart, including the time to wait for a silent partition.
 func TestMarksOfTheUnitsTopic(t *testing.T) {
 	w := NewWatermarks()
 	if got := w.Low(); got != (Moment{}) {
@@ -147,7 +149,7 @@ func TestMarksOfTheUnitsTopic(t *testing.T) {
 	}
 }
 
-// A unit waits until it is known that no partition was added that may hold one that ended before it.
+// A unit waits until it is known that no added partition may contain a unit that ended earlier.
 func TestUnitsWaitForPartitionsThatMayHaveBeenAdded(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	for _, partitions := range []int{1, 3} {
@@ -175,7 +177,7 @@ func TestUnitsWaitForPartitionsThatMayHaveBeenAdded(t *testing.T) {
 	}
 }
 
-// Agents whose clocks are ahead do not have their units wait until the present gets there.
+// Units of agents whose clocks are ahead do not wait until that time is reached.
 func TestClocksThatAreAheadDoNotWaitForThePresent(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	ahead := start.Add(50 * time.Second)

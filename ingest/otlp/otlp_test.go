@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// exported is a request in the JSON of OTLP, with the results of two evaluations and other log records.
+// exported is a request in OTLP's JSON encoding, with the results of two evaluations and other log records.
 const exported = `{"resourceLogs":[{
 	"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}},{"key":"service.version","value":{"stringValue":"7"}},
 		{"key":"deployment.environment.name","value":{"stringValue":"prod"}}]},
@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Many attributes of a resource, which all its log records have, are not searched for each.
+// The attributes of a resource apply to all its log records. Many of them must not be searched for every record.
 func TestManyAttributesOfAResource(t *testing.T) {
 	resource := resourcepb.Resource{Attributes: []*commonpb.KeyValue{{Key: "service.name", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "shop"}}}}}
 	for range 80_000 {
@@ -152,7 +152,7 @@ func TestManyAttributesOfAResource(t *testing.T) {
 	}
 }
 
-// A record that nests too deep is one for the decoder to refuse, and the others are read.
+// A record that is nested too deeply is left to the decoder, which refuses it. The others are read.
 func TestDeepValues(t *testing.T) {
 	deep := &commonpb.AnyValue{Value: &commonpb.AnyValue_DoubleValue{DoubleValue: math.Pi}}
 	for range 10 * ingest.MaxDepth {
@@ -175,7 +175,7 @@ func TestDeepValues(t *testing.T) {
 	}
 }
 
-// FuzzConvert reads random requests: what is written is JSON, one line for each log record.
+// FuzzConvert reads random requests. The output must be JSON, with one line per log record.
 func FuzzConvert(f *testing.F) {
 	for _, value := range inBothForms(f) {
 		f.Add(value)

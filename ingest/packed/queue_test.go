@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// What leaves a queue is what has entered it, in order, wherever the bounds of its blocks are.
+// A queue returns the units that were added, in order, regardless of the bounds of its blocks.
 func TestQueueKeepsUnits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	begun := time.Unix(1_800_000_000, 0)
@@ -58,7 +58,7 @@ func takeNext(t *testing.T, q *Queue, want []Unit) []Unit {
 	return want[1:]
 }
 
-// A one-step decision that waits takes a small part of what it takes in memory.
+// A waiting one-step decision takes a small fraction of its unpacked size.
 func TestQueueIsSmall(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var q Queue

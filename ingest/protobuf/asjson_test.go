@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// asJSON writes an event as telemetry version 1 in JSON. It knows the message only through the generated code.
+// asJSON writes an event as telemetry version 1 in JSON. It reads the message only through the generated code.
 func asJSON(e *telemetrypb.Event) []byte {
 	out := []byte{'{'}
 	text := func(name, value string) {
@@ -111,7 +111,7 @@ func array(xs []float64) string {
 	return string(append(out, ']'))
 }
 
-// same writes an event so that events that say the same are equal: maps have no order.
+// same formats an event so that equal events have equal texts: maps are unordered.
 func same(e ingest.Event) string {
 	byName := func(a, b ingest.Value) int { return cmp.Compare(a.Name, b.Name) }
 	for _, vs := range [][]ingest.Value{e.RewardComponents, e.Observation, e.Outcomes} {
@@ -122,14 +122,14 @@ func same(e ingest.Event) string {
 	return strings.ReplaceAll(fmt.Sprintf("%+v", e), "[]ingest.Value(nil)", "[]")
 }
 
-// decode returns the events of a message and why the others are refused.
+// decode returns the events of a message and the reasons why others are refused.
 func decode(format ingest.Format, value []byte) (events []ingest.Event, refused []ingest.RecordError) {
 	d := format.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
 	events = d.Decode(nil, &ingest.Message{Value: value}, func(e *ingest.RecordError, _ []byte) { refused = append(refused, *e) })
 	return events, refused
 }
 
-// viaJSON reads an event by the generated code and telemetry version 1 in JSON.
+// viaJSON decodes an event with the generated code and via telemetry version 1 in JSON.
 func viaJSON(e *telemetrypb.Event) (event string, reason ingest.Reason) {
 	events, refused := decode(telemetry.V1{}, asJSON(e))
 	if len(refused) > 0 {

@@ -22,8 +22,8 @@ func short() *telemetrypb.Event {
 	}
 }
 
-// vary changes the values of an event that differ from step to step: i is its place among those of 80 agents. Its
-// numbers have as many digits as a producer logs.
+// vary changes the values of an event that differ between steps. i is its index among the events of 80 agents. Its
+// numbers have as many digits as those in real logs.
 func vary(r *rand.Rand, i int, e *telemetrypb.Event) *telemetrypb.Event {
 	number := func() float64 { return math.Round(r.NormFloat64()*1e4) / 1e4 }
 	agent, step := i%80, i/80%50
@@ -51,7 +51,7 @@ func vary(r *rand.Rand, i int, e *telemetrypb.Event) *telemetrypb.Event {
 	return e
 }
 
-// BenchmarkAgainstJSON reads the same events in both forms.
+// BenchmarkAgainstJSON reads the same events in both encodings.
 func BenchmarkAgainstJSON(b *testing.B) {
 	for _, c := range []struct {
 		name  string

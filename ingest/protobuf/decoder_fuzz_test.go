@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FuzzDecode holds the decoder against the generated code, whose events are read as JSON.
+// FuzzDecode compares the decoder with the generated code, whose events are read as JSON.
 func FuzzDecode(f *testing.F) {
 	for _, e := range variants() {
 		if value := marshal(f, e); len(value) < 1<<12 {
@@ -38,7 +38,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		checkBatched(t, value, events)
 		var e telemetrypb.Event
-		// A known field of another type is an unknown one to the generated code, and refused by the decoder.
+		// The generated code treats a known field with another wire type as unknown. The decoder refuses it.
 		if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(value, &e); err != nil {
 			if len(events) > 0 {
 				t.Fatalf("accepted %x, which is not Protobuf: %v", value, err)
@@ -49,7 +49,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkBatched checks that a record is read in a batch as it is alone.
+// checkBatched checks that a record is read in a batch as it is read alone.
 func checkBatched(t *testing.T, value []byte, alone []ingest.Event) {
 	t.Helper()
 	batch := protowire.AppendBytes([]byte{batchTag}, value)
@@ -65,13 +65,13 @@ func checkBatched(t *testing.T, value []byte, alone []ingest.Event) {
 	}
 }
 
-// lastSecond is the last whole second of an int64 of nanoseconds, which RFC 3339 cannot say.
+// lastSecond is the last whole second that int64 nanoseconds can represent. RFC 3339 cannot express it.
 const lastSecond = 9223372036e9
 
 func checkAgainstJSON(t *testing.T, e *telemetrypb.Event, events []ingest.Event) {
 	t.Helper()
-	// Fields may be repeated on the wire, and the last one counts; the decoder may refuse an earlier one. In canonical form
-	// none is repeated.
+	// Fields may be repeated on the wire, and the last one counts. The decoder may refuse an earlier one. The canonical
+	// form repeats no field.
 	canonical, refused := decode(V1{}, marshal(t, e))
 	both := len(e.Observation) > 0 && len(e.ObservationArray) > 0 || len(e.NextObservation) > 0 && len(e.NextObservationArray) > 0
 	if both || e.Ts >= lastSecond || proto.Size(e) == 0 {

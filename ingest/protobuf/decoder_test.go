@@ -35,7 +35,7 @@ func marshal(t testing.TB, m proto.Message) []byte {
 	return value
 }
 
-// variants returns events with every field in every form.
+// variants returns events that cover every form of every field.
 func variants() map[string]*telemetrypb.Event {
 	many := map[string]float64{}
 	for i := range 200 {
@@ -84,7 +84,7 @@ func TestSaysTheSameAsJSON(t *testing.T) {
 	}
 }
 
-// One decoder reads records of all shapes one after the other; what it remembers of one must not show in the next.
+// One decoder reads records of all shapes in sequence. State from one record must not affect the next.
 func TestDecoderForgetsTheRecordBefore(t *testing.T) {
 	d := V1{}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
 	var events []ingest.Event
@@ -143,7 +143,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Unknown fields are those of a later version.
+// Unknown fields belong to a later version.
 func TestUnknownFieldsAreSkipped(t *testing.T) {
 	value := marshal(t, example())
 	want, _ := decode(V1{}, value)
@@ -229,7 +229,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// The generated code must be that of telemetry.proto: go generate writes it.
+// The generated code must match telemetry.proto. go generate updates it.
 func TestGeneratedCodeIsCurrent(t *testing.T) {
 	compiler := protocompile.Compiler{Resolver: &protocompile.SourceResolver{}}
 	files, err := compiler.Compile(t.Context(), "telemetry.proto")

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// shopProto has a field of each type.
+// shopProto has a field of every type.
 const shopProto = `syntax = "proto3";
 package shop;
 import "google/protobuf/timestamp.proto";
@@ -53,7 +53,7 @@ func shop(t testing.TB) protoreflect.FileDescriptor {
 	return file
 }
 
-// encode writes a message that is given in the JSON of Protobuf.
+// encode encodes a message from Protobuf's JSON format.
 func encode(t testing.TB, of protoreflect.MessageDescriptor, text string) []byte {
 	t.Helper()
 	m := dynamicpb.NewMessage(of)
@@ -174,7 +174,8 @@ func TestConsumeIndexes(t *testing.T) {
 	}
 }
 
-// FuzzAppendJSON holds the JSON against protojson: it may not fail where that does not, and never panics.
+// FuzzAppendJSON compares the JSON with that of protojson. It must not fail if protojson succeeds, and must never
+// panic.
 func FuzzAppendJSON(f *testing.F) {
 	step := shop(f).Messages().ByName("Step")
 	f.Add(encode(f, step, `{"policy":"p","reward":1,"at":"2026-11-20T10:00:00.123Z","next":{"arms":["A"]},"outcomes":{"x":1}}`))
@@ -221,7 +222,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// The compiler would take gigabytes for these.
+// The compiler would need gigabytes for these schemas.
 func TestNestingOfSchemas(t *testing.T) {
 	const head = `syntax = "proto3"; `
 	deep := head + "option x = " + strings.Repeat("{a:", 90_000) + "1" + strings.Repeat("}", 90_000) + ";"

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// slowly reads a record without quick, and returns the event or why it is refused.
+// slowly reads a record without quick, and returns the event or the reason for refusing it.
 func slowly(rec []byte) string {
 	d := V1{}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord}).(*decoder)
 	events, ev := ingest.NextEvent(nil, ingest.Position{})
@@ -29,7 +29,7 @@ func slowly(rec []byte) string {
 	return said(events[0], d.asRecorded(ev))
 }
 
-// said is what an event and its record say.
+// said formats an event and its members as recorded.
 func said(e ingest.Event, r *ingest.AsRecorded) string {
 	return fmt.Sprintf("%s %s %s %s %s", same(e), r.Action, r.ActionProb, r.Observation, r.NextObservation)
 }
@@ -45,7 +45,7 @@ func newQuickly() *quickly {
 	return &quickly{d: V1{}.NewDecoder(o).(*decoder)}
 }
 
-// check fails the test where a record is read otherwise than slowly. It reports whether the record is an event.
+// check fails the test if a record is read differently than by slowly. It reports whether the record is an event.
 func (q *quickly) check(t *testing.T, rec []byte) bool {
 	t.Helper()
 	got := ""
@@ -62,7 +62,7 @@ func (q *quickly) check(t *testing.T, rec []byte) bool {
 	return len(q.events) > 0
 }
 
-// damage changes a record in one to three places. It may repeat fields, and so merge records.
+// damage changes a record in one to three places. It may also repeat fields, and thereby merge records.
 func damage(r *rand.Rand, rec, other []byte) []byte {
 	rec = bytes.Clone(rec)
 	for range 1 + r.IntN(3) {
@@ -88,8 +88,8 @@ func damage(r *rand.Rand, rec, other []byte) []byte {
 	return rec
 }
 
-// Records of many shapes, whole and damaged, must be the same events or the same refusals with and without quick,
-// whatever the records before them have been.
+// Records of many shapes, intact and damaged, must result in the same events or refusals with and without quick,
+// regardless of the previous records.
 func TestSimQuickAgreesWithSlow(t *testing.T) {
 	const rounds = 30_000
 	r := rand.New(rand.NewPCG(4, 4))
@@ -122,7 +122,7 @@ func TestSimQuickAgreesWithSlow(t *testing.T) {
 	}
 }
 
-// entry returns an entry of a map of numbers.
+// entry returns an entry of a map from names to numbers.
 func entry(num int, name string, x byte) []byte {
 	tag := []byte{byte(num<<3&0x7f | 2 | 0x80), 1, byte(len(name) + 11), 10, byte(len(name))}
 	return append(append(tag, name...), 17, 0, 0, 0, 0, 0, 0, x, 0x40)
@@ -133,7 +133,7 @@ func label(name, value string) []byte {
 	return append(append(append(tag, name...), 18, byte(len(value))), value...)
 }
 
-// The entries of a map come in another order than in the record before, are repeated, or are more or fewer.
+// The entries of a map may be in another order than in the previous record, repeated, added or missing.
 func TestMapsDifferFromTheRecordBefore(t *testing.T) {
 	q := newQuickly()
 	for i, names := range strings.Fields("a ab ba a ab aa aab ba bb ba bab é éa aé abc cba abc abcabc abc") {
@@ -147,7 +147,7 @@ func TestMapsDifferFromTheRecordBefore(t *testing.T) {
 	}
 }
 
-// A map that follows an array is refused, even if its entries are those of the record before.
+// A map that follows an array is refused, even if its entries are the same as in the previous record.
 func TestMapsAfterArrays(t *testing.T) {
 	q := newQuickly()
 	for num, array := range map[int]*telemetrypb.Event{
@@ -179,7 +179,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// FuzzQuick reads records one after the other, with and without quick.
+// FuzzQuick reads records in sequence, with and without quick.
 func FuzzQuick(f *testing.F) {
 	for _, e := range variants() {
 		if rec := marshal(f, e); len(rec) < 1<<12 {

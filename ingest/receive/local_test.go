@@ -31,7 +31,7 @@ func newLocal(tb testing.TB, maxSize int64) (*Receiver, *locallog.Log) {
 	return New(Local{l}, telemetry.V1{}, byAgent, NewMetrics(prometheus.NewRegistry())), l
 }
 
-// body is a batch of many records of several agents.
+// body returns a batch of records from several agents.
 func body(records int) string {
 	var b strings.Builder
 	for step := range records {
@@ -40,7 +40,7 @@ func body(records int) string {
 	return b.String()
 }
 
-// A batch is in the log when it is confirmed, in its order, and its messages say which batch they are of.
+// A batch is in the log in its order when it is confirmed, and its messages identify their batch.
 func TestBatchIsInTheLocalLog(t *testing.T) {
 	r, l := newLocal(t, 1<<30)
 	sent := body(20_000)

@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// topicDouble keeps what is appended, by partition.
+// topicDouble stores appended messages by partition.
 type topicDouble struct {
 	mu      sync.Mutex
 	records [4][]kafkalog.Record
@@ -169,7 +169,8 @@ func TestBadRecordsAreNamed(t *testing.T) {
 	}
 }
 
-// Who may send only some policies sends no others: neither in a record of their own, nor among others of one record.
+// A sender that is restricted to some policies cannot send others, neither in their own record nor among others in one
+// record.
 func TestPoliciesOfOthersAreRefused(t *testing.T) {
 	r, topic := newReceiver()
 	body := record("a", 0) + "\n" + strings.Replace(record("a", 1), `"policy":"`, `"policy":"other-`, 1)
@@ -186,7 +187,7 @@ func TestPoliciesOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// A batch that is sent again has the same messages with the same ids.
+// A batch that is sent again results in the same messages with the same IDs.
 func TestRepeatedBatchIsTheSame(t *testing.T) {
 	var body strings.Builder
 	for step := range 20_000 {
@@ -227,7 +228,7 @@ func TestUnavailableTopicIsTold(t *testing.T) {
 	}
 }
 
-// stalled is a body that waits, and then breaks off.
+// stalled is a body that waits and then breaks off.
 type stalled struct {
 	first  io.Reader
 	reads  chan struct{} // closed when first has been read
@@ -245,7 +246,7 @@ func (s *stalled) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// While others fill the memory for batches, a batch is refused instead of being read.
+// While other batches use up the memory, a batch is refused without being read.
 func TestTooMuchAtOnceIsRefused(t *testing.T) {
 	r, _ := newReceiver()
 	line := record("a", 0) + "\n"

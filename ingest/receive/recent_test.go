@@ -40,7 +40,7 @@ func TestRecentRecognizesTheLastMessages(t *testing.T) {
 	}
 }
 
-// Senders that are known do not displace each other's messages, restarts or not. Others share the room of those without one.
+// Known senders do not displace each other's messages, even after a restart. All other senders share one room.
 func TestSendersAreRememberedApart(t *testing.T) {
 	known := Recent{Senders: func(name string) bool { return name == "ads" || name == "shop" }}
 	r := known
@@ -72,7 +72,7 @@ func TestSendersAreRememberedApart(t *testing.T) {
 	}
 }
 
-// What is not processed yet is not saved as seen: it is read again after a crash.
+// Messages that are not processed yet are not saved as seen: they are read again after a crash.
 func TestOnlyWhatIsProcessedIsSavedAsSeen(t *testing.T) {
 	var r Recent
 	see := func(topic int, part string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// patience bounds every wait of these tests.
+// patience limits every wait of these tests.
 const patience = 10 * time.Second
 
 func waitContext(t testing.TB) context.Context {
@@ -42,7 +42,7 @@ func newBench(t testing.TB, partitions int32) *bench {
 	return &bench{t: t, broker: broker, cfg: cfg, produced: map[int32]int{}}
 }
 
-// value is the telemetry that stands at an offset.
+// value returns the telemetry at an offset.
 func value(offset int) []byte {
 	return fmt.Appendf(nil, `{"policy":"p","ts":%d,"reward":%d}`, 1_700_000_000+offset, offset)
 }

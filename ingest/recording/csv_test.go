@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// rowsOf reads a CSV file of telemetry version 1, and returns its records as they were decoded.
+// rowsOf reads a CSV file of telemetry version 1, and returns its decoded records.
 func rowsOf(t *testing.T, content string, cfg FilesConfig) (rows []string, refused []*ingest.RecordError, err error) {
 	t.Helper()
 	cfg.Accepted = func(_ *ingest.Event, record []byte) { rows = append(rows, string(record)) }
@@ -67,7 +67,7 @@ func TestRowsOfCSV(t *testing.T) {
 	}
 }
 
-// A row that cannot be read is refused with its place, and no other row is lost.
+// An unreadable row is refused with its position, and no other row is lost.
 func TestRefusedRowsOfCSV(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	rows, refused, err := rowsOf(t, "policy,reward,env\np,1,a\np,2\np,3,a,b\np,"+long+",c\np,4,\"a\n"+long+"\"\nq,5,\"a\np,6,b\n", FilesConfig{MaxRecord: 60})
@@ -97,7 +97,7 @@ func TestBrokenCSV(t *testing.T) {
 	}
 }
 
-// Text within quotes is never a record of its own, however long the row is.
+// Quoted text is never read as a record of its own, even in a long row.
 func TestALongRowHoldsNoRows(t *testing.T) {
 	rows, refused, err := rowsOf(t, "policy,reward,env\np,1,\""+strings.Repeat("x", 70)+"\nevil,999,forged\n\"\np,2,b\n", FilesConfig{MaxRecord: 60})
 	if err != nil || fmt.Sprint(rows) != `[{"policy":"p","reward":2,"env":"b"}]` || len(refused) != 1 {
@@ -105,7 +105,7 @@ func TestALongRowHoldsNoRows(t *testing.T) {
 	}
 }
 
-// A line of a program before its JSON is no header.
+// A line of program output before the JSON is not a header.
 func TestJSONBehindALine(t *testing.T) {
 	rows, refused, err := rowsOf(t, "Starting run, please wait\n"+`{"policy":"p","reward":1}`+"\n", FilesConfig{})
 	if err != nil || len(rows) != 1 || len(refused) != 1 {
@@ -113,7 +113,7 @@ func TestJSONBehindALine(t *testing.T) {
 	}
 }
 
-// What is no header is read as before.
+// A file whose first line is not a header is read as before.
 func TestWhatIsNoCSV(t *testing.T) {
 	for _, line := range []string{`{"policy":"p","reward":1}`, `[1,2]`, "policy", "1,2", "a,a", "a,1", "a,", `"p",{"x":1}`, "", "a,\x00b", strings.Repeat("a", 101) + ",b"} {
 		if tableOf([]byte(line)) != nil {
@@ -142,7 +142,7 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// A quote that never ends takes time that grows with the lines behind it, not with their square.
+// An unclosed quote takes time proportional to the lines after it, not to their square.
 func TestAQuoteThatNeverEnds(t *testing.T) {
 	begun := time.Now()
 	rows, refused, err := rowsOf(t, "policy,reward\np,\""+strings.Repeat("\n", 2*ingest.DefaultMaxRecord), FilesConfig{})

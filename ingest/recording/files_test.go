@@ -24,7 +24,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 )
 
-// fileProcessor is a Processor that keeps what it needs of every event.
+// fileProcessor is a Processor that stores what the tests need of every event.
 type fileProcessor struct {
 	policies []string
 	returns  []float64
@@ -222,7 +222,8 @@ func TestReadMonitor(t *testing.T) {
 	}
 }
 
-// A row of a monitor.csv ended t seconds after the header's t_start; without either it has no time, and is accepted all the same.
+// A row of a monitor.csv ended t seconds after the header's t_start. Without either value it has no time, but is
+// accepted.
 func TestReadMonitorTimes(t *testing.T) {
 	const start = "1614621211.0683107"
 	header := func(members string) string { return `#{` + members + `"env_id": "E"}` + "\nr,l,t\n" }
@@ -262,7 +263,7 @@ const wholeEvent = `{"ts":"2026-11-20T10:00:00.123Z","policy":"checkout-ranker",
 	`"action_prob":0.31,"reward":-0.25,"reward_components":{"click":0.1,"latency":-0.35},"next_observation":{"basket":3.4},` +
 	`"terminated":false,"truncated":false,"outcomes":{"conversion":1},"labels":{"region":"eu"}}`
 
-// hostileLine is a line that must be refused with its reason.
+// hostileLine is a line that must be refused with the given reason.
 type hostileLine struct {
 	line   string
 	reason ingest.Reason
@@ -298,8 +299,8 @@ func hostileLines() []hostileLine {
 	}
 }
 
-// A file of hostile lines with good ones between them, the largest of 100 MB, through the standard input: every line is
-// counted by its reason, the rest is processed, and the memory is bounded.
+// TestReadHostileLines reads hostile lines of up to 100 MB among good ones from standard input. Every line is counted
+// by its reason, the rest is processed, and the memory is bounded.
 func TestReadHostileLines(t *testing.T) {
 	const hugeSize = 100 << 20
 	hostile := hostileLines()
@@ -346,7 +347,7 @@ func TestReadHostileLines(t *testing.T) {
 	}
 }
 
-// repeated gives the same byte for ever.
+// repeated returns the same byte endlessly.
 type repeated byte
 
 func (r repeated) Read(b []byte) (int, error) {
@@ -356,7 +357,7 @@ func (r repeated) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The strings of a batch must not pile up over the batches.
+// The strings of batches must not accumulate.
 func TestReadFilesReusesMemory(t *testing.T) {
 	line := `{"policy":"p","reward":1,"agent_id":"` + strings.Repeat("a", ingest.MaxString) + `"}` + "\n"
 	content := strings.Repeat(line, 20_000)
@@ -372,7 +373,8 @@ func TestReadFilesReusesMemory(t *testing.T) {
 	}
 }
 
-// What was written before a stream breaks off is processed; what stands half is refused and the error says where.
+// Records before the break of a stream are processed. An incomplete record is refused, and the error contains its
+// position.
 func TestReadTruncated(t *testing.T) {
 	var content bytes.Buffer
 	for i := range 5000 {

@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// positions is a processor that keeps where events were, and their rewards.
+// positions is a processor that stores the positions and the rewards of events.
 type positions struct {
 	ingest.Processor
 	seen []string
@@ -34,8 +34,8 @@ func (p *positions) Process(_ context.Context, batch []ingest.Event) error {
 	return nil
 }
 
-// newLog makes a log of messages of two events each. Message 2 is message 1 again, and message 4 has one event that is
-// none. It belongs to a process that goes on.
+// newLog creates a log of messages with two events each. Message 2 repeats message 1, and message 4 has one invalid
+// event. The process that owns the log is still running.
 func newLog(t *testing.T) string {
 	t.Helper()
 	directory := t.TempDir()
@@ -128,7 +128,8 @@ func TestReadRangesOfALog(t *testing.T) {
 	}
 }
 
-// As a file, the directory of a log has the records that the service judges: what was sent again counts once.
+// If the directory of a log is read like a file, it has the records that the service judges: repeated messages count
+// once.
 func TestReadLogAsFile(t *testing.T) {
 	p := &positions{}
 	counts, err := recording.ReadFiles(t.Context(), recording.FilesConfig{}, []string{newLog(t)}, p)

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// policiesOf is a processor that keeps the order of the policies.
+// policiesOf is a processor that stores the order of the policies.
 type policiesOf struct {
 	ingest.Processor
 	got []string
@@ -25,7 +25,7 @@ func (p *policiesOf) Process(_ context.Context, batch []ingest.Event) error {
 	return p.err
 }
 
-// given is a source of events with these partitions and times, in batches of two.
+// given returns a source of events with the given partitions and times, in batches of two.
 func given(name string, failure error, places ...[2]int64) Source {
 	return func(ctx context.Context, p ingest.Processor) (Counts, error) {
 		for from := 0; from < len(places); from += 2 {
@@ -77,7 +77,7 @@ func TestMergeGoesByTime(t *testing.T) {
 	}
 }
 
-// Files of two topics are read side by side, each with its format, and their positions say the topic.
+// Files of two topics are read in parallel, each in its format, and their positions contain the topic.
 func TestFilesOfTopicsAreReadSideBySide(t *testing.T) {
 	var shown, clicks strings.Builder
 	for i := range 1000 {

@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// rows keeps rows of monitor.csv as text, and checks that their positions count up.
+// rows stores rows of monitor.csv as text, and checks that their positions increase.
 type rows struct {
 	fileProcessor
 	t    *testing.T
@@ -36,7 +36,7 @@ func (r *rows) Process(_ context.Context, events []ingest.Event) error {
 	return nil
 }
 
-// writeFiles writes files below a new directory, and returns it.
+// writeFiles writes files to a new directory and returns the directory.
 func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	directory := t.TempDir()
@@ -52,7 +52,7 @@ func writeFiles(t *testing.T, files map[string]string) string {
 	return directory
 }
 
-// monitorOf returns a monitor.csv of episodes that ended at times after its start, with their numbers as returns.
+// monitorOf returns a monitor.csv with the given header and rows, whose columns are return, length and time.
 func monitorOf(header string, rows ...string) string {
 	return "#{" + header + "}\nr,l,t\n" + strings.Join(rows, "\n") + "\n"
 }
@@ -147,7 +147,7 @@ func TestMonitorsAreMerged(t *testing.T) {
 	}
 }
 
-// The rows of any number of files come in the order in which a stable sort of all of them brings them.
+// The rows of any number of files are in the order of a stable sort.
 func TestMonitorsAreSorted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50 {

@@ -87,7 +87,7 @@ func TestCheckRangesNamesAllThatAreGone(t *testing.T) {
 	}
 }
 
-// telling is a Processor that notes what it is given as it was recorded.
+// telling is a Processor that stores events as they were recorded.
 type telling struct {
 	ingest.Processor
 	told []string
@@ -101,7 +101,7 @@ func (p *telling) Process(_ context.Context, batch []ingest.Event) error {
 	return nil
 }
 
-// Events can be had with their members as they were recorded, in valid JSON, those of one message one by one.
+// Events are available with their members as recorded, in valid JSON, separately for each event of a message.
 func TestTopicGivesEventsAsRecorded(t *testing.T) {
 	b := newBench(t, 1)
 	const first, second = `{"policy":"p","action" : [1, -inf],"observation":{"NaN":"nan","b":[+NaN]},"action_prob":null}`,
@@ -121,7 +121,7 @@ func TestTopicGivesEventsAsRecorded(t *testing.T) {
 	}
 }
 
-// Retention that overtakes the reader leaves no hole that no one is notified of.
+// If retention overtakes the reader, every resulting gap is reported.
 func TestReadRangesWhileRetentionRemovesThem(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 100)
@@ -132,7 +132,7 @@ func TestReadRangesWhileRetentionRemovesThem(t *testing.T) {
 	}
 }
 
-// afterFirst is a processor that does something with its first batch.
+// afterFirst is a processor that calls a function after its first batch.
 type afterFirst struct {
 	ingest.Processor
 	do func() error

@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// topicRun is what one ReadTopic gave.
+// topicRun is the result of one ReadTopic.
 type topicRun struct {
 	recorder *ingesttest.Recorder
 	counts   recording.Counts
@@ -25,7 +25,7 @@ type topicRun struct {
 	order    []int32 // of partitions
 }
 
-// byPartition is a processor that has one recording a partition.
+// byPartition is a processor with one recording per partition.
 type byPartition struct {
 	run   *topicRun
 	parts map[int32]ingest.Processor
@@ -52,7 +52,7 @@ func (b *bench) readTopic(newest int64) (*topicRun, error) {
 	return run, err
 }
 
-// wantTopic checks that a partition was read from one offset up to another, once and in order.
+// wantTopic checks that a partition was read once and in order from one offset up to another.
 func (r *topicRun) wantTopic(t *testing.T, partition int32, from, to int) {
 	t.Helper()
 	events := r.recorder.Events(partition)

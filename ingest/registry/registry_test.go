@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// text parses schemas as their text, and refuses one that is "bad".
+// text returns a schema's text as its parsed form, and refuses "bad".
 func text(s Schema) (string, error) {
 	if s.Text == "bad" {
 		return "", errors.New("it is bad")
@@ -123,7 +123,7 @@ func TestUnknownIDsAreBounded(t *testing.T) {
 	}
 }
 
-// Made-up ids do not hold up a partition, and known schemas are not affected. One that is registered meanwhile is found.
+// Made-up IDs do not delay a partition or affect known schemas. An ID that is registered in the meantime is found.
 func TestFloodOfUnknownIDs(t *testing.T) {
 	server := start(t)
 	known := server.Put("known", "AVRO", "k")
@@ -170,7 +170,8 @@ func TestFloodOfUnknownIDs(t *testing.T) {
 	}
 }
 
-// A writer of the topic may be able to register schemas, so neither one nor all of them cost unlimited memory.
+// A writer of the topic may be able to register schemas, so neither a single schema nor all of them together may use
+// unlimited memory.
 func TestSchemasAreBounded(t *testing.T) {
 	server := start(t)
 	r := open(t, Config{URL: server.URL})
@@ -210,7 +211,7 @@ func TestSchemasAreBounded(t *testing.T) {
 	}
 }
 
-// A registry leads neither the password nor the service to another address.
+// A redirect of the registry sends neither the password nor the service to another address.
 func TestRegistryThatRedirects(t *testing.T) {
 	other := start(t)
 	id := other.Put("step", "AVRO", "c")
@@ -255,7 +256,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// What is no registry is not believed that there is no schema.
+// A 404 response that does not come from a registry does not mean that the schema does not exist.
 func TestABareNotFoundIsAnOutage(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

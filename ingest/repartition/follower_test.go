@@ -15,7 +15,7 @@ func from(source string, reading, offset int64, number int32) *ingest.Message {
 	}}
 }
 
-// What a writer writes again is recognized, also after a restart; what a later reading brings is not.
+// Events that a writer writes again are recognized, also after a restart. Events of a later reading are not duplicates.
 func TestEventsThatAreWrittenAgainAreSeen(t *testing.T) {
 	f := new(Follower)
 	for i, step := range []struct {
@@ -66,7 +66,7 @@ func TestMarksNeverGoBack(t *testing.T) {
 	}
 }
 
-// Marks are not records; all else is telemetry version 1.
+// Marks are not records. Everything else is telemetry version 1.
 func TestFormatLeavesOutMarks(t *testing.T) {
 	refused := 0
 	decode := func(m *ingest.Message) int {
@@ -83,7 +83,7 @@ func TestFormatLeavesOutMarks(t *testing.T) {
 	}
 }
 
-// An event must be sent to the partition to which earlier builds have sent it.
+// An event must be sent to the same partition as by earlier builds.
 func TestPartitionsOfKeysStay(t *testing.T) {
 	var got []int
 	for i := range 8 {

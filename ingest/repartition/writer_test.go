@@ -70,7 +70,7 @@ func (r *rig) run(read func(states []ingest.State)) error {
 	})
 }
 
-// written returns the messages of the topic, by partition.
+// written returns the messages of the topic by partition.
 func (r *rig) written() (all [rigPartitions][]kafkalog.Record) {
 	for p := range all {
 		end, err := r.topic.End(r.t.Context(), p)
@@ -99,7 +99,7 @@ func events(partition int32, offset int64, episodes ...string) (batch []ingest.E
 
 func save(s ingest.State) error { return s.Snapshot(&bytes.Buffer{}) }
 
-// Events of a key meet in one partition. A save returns once all of them are in the topic.
+// All events of a key are sent to one partition. A save returns once all of them are in the topic.
 func TestEventsGoToThePartitionOfTheirKey(t *testing.T) {
 	r := newRig(t)
 	err := r.run(func(states []ingest.State) {
@@ -139,7 +139,7 @@ func TestEventsGoToThePartitionOfTheirKey(t *testing.T) {
 	}
 }
 
-// A mark is in all partitions once all sources have been read to their ends, and tells no more than all of them do.
+// A mark is written to all partitions once all sources have been read to their ends. It does not go beyond any of them.
 func TestMarksTellOfAllSources(t *testing.T) {
 	r := newRig(t)
 	began := time.Now()
@@ -180,7 +180,7 @@ func TestMarksTellOfAllSources(t *testing.T) {
 	}
 }
 
-// What is too large for the topic becomes a dead letter with its position in the telemetry.
+// Events that are too large for the topic become dead letters with their position in the telemetry.
 func TestEventsThatAreTooLargeBecomeDeadLetters(t *testing.T) {
 	r := newRig(t)
 	err := r.run(func(states []ingest.State) {
@@ -199,7 +199,7 @@ func TestEventsThatAreTooLargeBecomeDeadLetters(t *testing.T) {
 	}
 }
 
-// If the brokers are away at the end of a generation, nothing is saved that is not in the topic.
+// If the brokers are unavailable at the end of a generation, only positions of events in the topic are saved.
 func TestNothingIsSavedThatIsNotWritten(t *testing.T) {
 	r := newRig(t)
 	err := r.run(func(states []ingest.State) {
@@ -221,7 +221,7 @@ func TestNothingIsSavedThatIsNotWritten(t *testing.T) {
 	}
 }
 
-// A broker that refuses to take records ends the writer, with its words.
+// If a broker refuses records, the writer ends with the broker's error.
 func TestARefusalEndsTheWriter(t *testing.T) {
 	r := newRig(t)
 	r.broker.Fail(kmsg.Produce, kerr.TopicAuthorizationFailed, -1)
@@ -240,8 +240,8 @@ func TestARefusalEndsTheWriter(t *testing.T) {
 	}
 }
 
-// A partition that was judged without being sent on goes on at its position, once a checkpoint has its reading. What was kept
-// beside its checkpoint then goes.
+// A partition that was judged without a repartition topic continues at its position once a checkpoint has its reading.
+// The data beside its checkpoint is then removed.
 func TestSourceGoesOnWhereAFeedEnded(t *testing.T) {
 	r := newRig(t)
 	var cleared []int32
@@ -282,7 +282,7 @@ func TestSourceGoesOnWhereAFeedEnded(t *testing.T) {
 	}
 }
 
-// Events that may be in the topic already are not sent on in another way. After an orderly stop there are none.
+// Events that may already be in the topic are not sent again with other settings. After an orderly stop there are none.
 func TestAnotherWayIsTakenOnlyAfterAnOrderlyStop(t *testing.T) {
 	for name, change := range map[string]func(*rig) error{
 		"keys":  func(r *rig) error { r.Keys = "p=labels.other"; return nil },
@@ -351,7 +351,7 @@ func TestAnotherWayIsTakenOnlyAfterAnOrderlyStop(t *testing.T) {
 	}
 }
 
-// A refused way sends nothing on, and saves nothing.
+// After a refused change of the settings, nothing is sent or saved.
 func TestARefusedWayIsNotTaken(t *testing.T) {
 	r := newRig(t)
 	err := r.run(func(states []ingest.State) {
@@ -383,7 +383,7 @@ func TestARefusedWayIsNotTaken(t *testing.T) {
 	}
 }
 
-// A topic that gets more partitions ends the service, once what was sent on is saved.
+// If the topic gets more partitions, the service ends once the sent events are saved.
 func TestATopicThatGrowsEndsTheWriterInOrder(t *testing.T) {
 	r := newRig(t)
 	err := r.Run(t.Context(), func(ctx context.Context) error {
@@ -412,8 +412,8 @@ func TestATopicThatGrowsEndsTheWriterInOrder(t *testing.T) {
 	}
 }
 
-// A topic that does not exist is made like that of the telemetry; one that exists keeps its partitions. One that would lose
-// telemetry is an error that says how to mend it.
+// A missing topic is created like the telemetry's. An existing one keeps its partitions. A topic that would lose
+// telemetry is an error that says how to fix it.
 func TestTopicsThatAreUnfit(t *testing.T) {
 	for name, c := range map[string]struct {
 		partitions int
@@ -448,7 +448,7 @@ func TestTopicsThatAreUnfit(t *testing.T) {
 	}
 }
 
-// A refusal to make the topic is an error at once.
+// If the topic may not be created, the error is returned immediately.
 func TestTopicThatMayNotBeMade(t *testing.T) {
 	r := newRig(t)
 	r.broker.Fail(kmsg.CreateTopics, kerr.TopicAuthorizationFailed, -1)

@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// planable has a field of each kind that plans read.
+// planable has a field of every kind that plans read.
 type planable struct {
 	Flag   bool               `cbor:"0,keyasint,omitzero"`
 	Small  int8               `cbor:"1,keyasint,omitzero"`
@@ -60,7 +60,7 @@ func planables() []planable {
 	}
 }
 
-// Plans read what Encode writes.
+// Plans read the output of Encode.
 func TestPlansReadParts(t *testing.T) {
 	for i, x := range planables() {
 		body, err := encodeMode.Marshal(&x)
@@ -83,7 +83,7 @@ func TestPlansReadParts(t *testing.T) {
 	}
 }
 
-// What only the general decoder reads, or refuses, is left to it.
+// Input that only the general decoder reads or refuses is left to it.
 func TestPlansLeaveTheRest(t *testing.T) {
 	type named struct {
 		A int `cbor:"a"`
@@ -134,7 +134,7 @@ func TestPlansLeaveTheRest(t *testing.T) {
 	}
 }
 
-// A plan that reads a part reads what the general decoder does.
+// If a plan reads a part, the result is the same as that of the general decoder.
 func FuzzPlans(f *testing.F) {
 	for _, x := range planables() {
 		body, err := encodeMode.Marshal(&x)
@@ -158,7 +158,7 @@ func FuzzPlans(f *testing.F) {
 	})
 }
 
-// A list or a map that says it is longer than it is takes no more memory than what is there.
+// A list or a map with an exaggerated length takes no more memory than its actual content.
 func TestPlansMakeRoomForWhatIsThere(t *testing.T) {
 	type large struct {
 		A [128]float64 `cbor:"1,keyasint"`
@@ -181,7 +181,8 @@ func TestPlansMakeRoomForWhatIsThere(t *testing.T) {
 	}
 }
 
-// Only lent bytes stay in the part, and cannot grow over what follows them there. Short strings that are equal share memory.
+// Only lent bytes share the memory of the part, and appending to them does not overwrite the bytes after them. Equal
+// short strings share memory.
 func TestMemoryOfWhatPlansRead(t *testing.T) {
 	signal := []string{"return", "return"}
 	body, err := encodeMode.Marshal(&planable{Text: signal[0], Bytes: []byte{1, 2, 3}, Lent: Lent{1, 2, 3}, Those: []*planable{{Text: signal[1]}}})

@@ -83,7 +83,7 @@ func TestPartsOfOtherVersions(t *testing.T) {
 	}
 }
 
-// A build with one more field reads what one without it wrote, and that one what it wrote, without a new version.
+// A build with an additional field reads the output of a build without it and vice versa, without a new version.
 func TestAFieldIsAdded(t *testing.T) {
 	type inner struct {
 		A int `cbor:"1,keyasint"`
@@ -184,7 +184,7 @@ func TestNamedReadsFieldsByTheirNames(t *testing.T) {
 	}
 }
 
-// A form that has lost fields since says which: others are refused still.
+// A form names the fields that were removed from it, and these are skipped. Other unknown fields are still refused.
 func TestNamedPassesOverWhatAFormLeavesOut(t *testing.T) {
 	for name, left := range map[string]bool{"Old": true, "Other": false} {
 		body, err := cbor.Marshal(map[string]any{"X": 1.5, name: "text"})

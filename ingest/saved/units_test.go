@@ -73,7 +73,7 @@ func TestUnitBatchesComeBack(t *testing.T) {
 	}
 }
 
-// A build that wrote batches of an older version may have been stopped with units that no save has.
+// A build that wrote batches of an older version may have been stopped with units that are in no save.
 func TestOldUnitBatchesAreRead(t *testing.T) {
 	want := &ingest.Unit{}
 	ingesttest.Fill(want)
@@ -102,7 +102,7 @@ func TestOldUnitBatchesAreRead(t *testing.T) {
 	}
 }
 
-// A batch without the units of a policy holds the others, in order; without any, it is empty.
+// A batch from which the units of a policy are removed has the others in order. Without any units, it is empty.
 func TestUnitsOfAPolicyLeaveABatch(t *testing.T) {
 	var p UnitPacker
 	p.Drop("a")

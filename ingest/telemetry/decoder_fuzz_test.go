@@ -14,15 +14,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// beyondJSON finds what the decoder takes although it is not JSON, or refuses although encoding/json takes it. It finds
-// more than these, which only leaves more input without an oracle.
+// beyondJSON matches input that the decoder accepts although it is not JSON, or refuses although encoding/json accepts
+// it. Further matches only leave more input without an oracle.
 var (
 	nonFiniteWord = regexp.MustCompile(`(?i)nan|inf`)
 	surrogate     = regexp.MustCompile(`(?i)\\ud[89a-f]`)
 )
 
-// FuzzDecode holds the decoder against encoding/json: what is accepted is valid, and what is refused as not being JSON
-// or UTF-8 is not.
+// FuzzDecode compares the decoder with encoding/json: accepted input is valid, and input that is refused as invalid
+// JSON or UTF-8 is invalid.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		exampleEvent,
@@ -120,7 +120,7 @@ func checkRefused(t *testing.T, line []byte, reason ingest.Reason) {
 	}
 }
 
-// FuzzNumber holds numbers against strconv, bit for bit, and against the grammar of encoding/json.
+// FuzzNumber compares numbers with strconv, bit for bit, and with the grammar of encoding/json.
 func FuzzNumber(f *testing.F) {
 	for _, seed := range []string{
 		"0", "-0", "1", "-1.5", "0.1", "1e22", "1e23", "123456789012345678901234567890", "9007199254740993",

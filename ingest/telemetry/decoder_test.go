@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// decodeAll decodes a message with a fresh decoder and gives the events and the refusals.
+// decodeAll decodes a message with a new decoder, and returns the events and the refusals.
 func decodeAll(msg string) (events []ingest.Event, refused []*ingest.RecordError) {
 	d := newDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
 	events = d.Decode(nil, &ingest.Message{Value: []byte(msg), Pos: ingest.Position{Partition: 3, Offset: 70}}, func(e *ingest.RecordError, _ []byte) {
@@ -23,7 +23,7 @@ func decodeAll(msg string) (events []ingest.Event, refused []*ingest.RecordError
 	return events, refused
 }
 
-// decodeOne decodes a message that must hold one valid record.
+// decodeOne decodes a message that must contain one valid record.
 func decodeOne(t *testing.T, msg string) ingest.Event {
 	t.Helper()
 	events, refused := decodeAll(msg)
@@ -188,7 +188,8 @@ func TestDecodeFields(t *testing.T) {
 	}
 }
 
-// show makes events comparable although NaN is not equal to itself and nil is no empty slice.
+// show formats events so that they can be compared, although NaN is not equal to itself and a nil slice differs from an
+// empty one.
 func show(e ingest.Event) string { return fmt.Sprintf("%+v", e) }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -406,7 +407,7 @@ func TestDecodeLines(t *testing.T) {
 	}
 }
 
-// 6.6 kB of bad lines became as many dead letters, and kept their partition for a minute.
+// 6.6 kB of bad lines resulted in as many dead letters, and delayed their partition by a minute.
 func TestRefusalsOfAMessageAreCapped(t *testing.T) {
 	good := `{"policy":"a","reward":1}` + "\n"
 	d := newDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
@@ -439,8 +440,8 @@ func TestRefusalsOfAMessageAreCapped(t *testing.T) {
 	}
 }
 
-// A batch of several messages must stay whole while the next ones are decoded, even where the caller reads each of them
-// into the same buffer.
+// A batch of several messages must remain intact while further messages are decoded, even if the caller reads each of
+// them into the same buffer.
 func TestDecodeKeepsTheBatch(t *testing.T) {
 	d := newDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
 	refuse := func(e *ingest.RecordError, _ []byte) { t.Error(e) }
@@ -463,7 +464,7 @@ func TestDecodeKeepsTheBatch(t *testing.T) {
 	}
 }
 
-// An event that takes the place of another one must not show anything of it.
+// An event that replaces another one must contain nothing of it.
 func TestDecodeClearsUsedEvents(t *testing.T) {
 	d := newDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
 	refuse := func(*ingest.RecordError, []byte) {}
@@ -481,7 +482,7 @@ func TestDecodeClearsUsedEvents(t *testing.T) {
 	}
 }
 
-// Images and embeddings inside of an observation are left out. A flat array that is the observation is not.
+// Images and embeddings within an observation are left out. An observation that is itself a flat array is not.
 func TestDecodeLargeArraysInObservations(t *testing.T) {
 	image := func(rows, columns int) string {
 		row := "[" + strings.Repeat("1,", columns-1) + "1]"
@@ -511,7 +512,7 @@ func TestDecodeLargeArraysInObservations(t *testing.T) {
 	}
 }
 
-// However often arrays are within another, each byte is read a few times.
+// Each byte is read only a few times, even with deeply nested arrays.
 func TestDecodeOfManyArraysIsLinear(t *testing.T) {
 	cost := func(of int) time.Duration {
 		record := []byte(`{"policy":"p","reward":1,"observation":[{"x":[` + strings.Repeat("{},", 4*of) + `{}]}` + strings.Repeat(",[]", of) + `]}`)
@@ -618,7 +619,7 @@ func TestTimestamps(t *testing.T) {
 	}
 }
 
-// Every day of the years 1970 to 2261 against the standard library.
+// TestRFC3339AgainstTime compares every day of the years 1970 to 2261 with the standard library.
 func TestRFC3339AgainstTime(t *testing.T) {
 	end := time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
 	var b []byte
@@ -630,8 +631,8 @@ func TestRFC3339AgainstTime(t *testing.T) {
 	}
 }
 
-// Every quarter of an hour of two years in a zone with summer time against the standard library, which has a time twice
-// where clocks go back, and none where they go forward.
+// TestTimesInAZone compares every quarter of an hour of two years in a zone with daylight saving time with the standard
+// library, in which a time exists twice where clocks go back, and does not exist where they go forward.
 func TestTimesInAZone(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPythonPackageKnowsWhatIsRefused reads the events that the checks of the Python package are tested on.
+// TestPythonPackageKnowsWhatIsRefused reads the events with which the checks of the Python package are tested.
 func TestPythonPackageKnowsWhatIsRefused(t *testing.T) {
 	text, err := os.ReadFile("../emitters/python/tests/events.json")
 	if err != nil {

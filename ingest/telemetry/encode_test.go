@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// An event that is written is read as it was.
+// An event is read back as it was written.
 func TestEventsAreWrittenAsTheyAreRead(t *testing.T) {
 	for _, record := range []string{
 		exampleEvent,

@@ -13,7 +13,7 @@ import (
 )
 
 // otherEvent is exampleEvent as another team would write it: nested, with other names, a time in milliseconds, and as
-// many members that no one wants.
+// many unused members.
 const otherEvent = `{"type":"step","time_ms":1795168800123,"model":{"name":"checkout-ranker","build":"2026-11-01.3"},"env":{"name":"prod-eu","build":"41"},` +
 	`"reward_fn":"r7","user":{"id":"a-17"},"session":{"id":"a-17/881","turn":12},"features":{"basket":3.2},"item":{"id":"offer_b",` +
 	`"p":0.31},"score":-0.25,"parts":{"click":0.1,"latency":-0.35},"next":{"features":{"basket":3.4}},` +
@@ -31,7 +31,7 @@ func otherMapping() mapping.Config {
 
 func from(path string) mapping.Field { return mapping.Field{Source: mapping.Source{Path: path}} }
 
-// BenchmarkMapped reads records of telemetry version 1, and records of another shape that hold the same, both with
+// BenchmarkMapped reads records of telemetry version 1 and records with the same content in another shape, both with
 // prediction.
 func BenchmarkMapped(b *testing.B) {
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func BenchmarkMapped(b *testing.B) {
 	}
 }
 
-// asOther writes a record of benchExample as otherEvent is written.
+// asOther converts a record of benchExample to the shape of otherEvent.
 func asOther(b *testing.B, record []byte) []byte {
 	b.Helper()
 	var v struct {

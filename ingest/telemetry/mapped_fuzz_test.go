@@ -17,8 +17,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// fuzzedFields are the fields of the fuzzed mapping, with the way to each, which the oracle follows. The first name of
-// a way that begins in the record, and not in the element, is $.
+// fuzzedFields returns the fields of the fuzzed mapping and the path of each field for the oracle. A path that begins
+// in the record instead of the element has $ as its first name.
 func fuzzedFields() (mapping.Config, map[string][]any) {
 	scaled := from("n")
 	scaled.Scale = 0.5
@@ -36,7 +36,7 @@ func fuzzedFields() (mapping.Config, map[string][]any) {
 	}
 }
 
-// FuzzMapped holds mapped records against records of telemetry version 1 that are made of the same values slowly, by
+// FuzzMapped compares mapped records with records of telemetry version 1 that are built from the same values with
 // encoding/json.
 func FuzzMapped(f *testing.F) {
 	for _, seed := range []string{
@@ -97,8 +97,8 @@ func FuzzMapped(f *testing.F) {
 	})
 }
 
-// FuzzColumns holds records of columns against records of telemetry version 1, of which encoding/json makes one for each
-// index or name.
+// FuzzColumns compares records of columns with records of telemetry version 1 that encoding/json builds for each index
+// or name.
 func FuzzColumns(f *testing.F) {
 	for _, seed := range []string{
 		`{"p":"x","n":[1,2],"u":{"o":[{"x":1},null]},"s":[[1,"t"],4],"a":["left",2],"l":{"r":1}}`,
@@ -155,8 +155,8 @@ func FuzzColumns(f *testing.F) {
 	})
 }
 
-// oracleRows returns the values of columns by index or name: none if the columns do not fit together. The names are those
-// of the first column that has most of them.
+// oracleRows returns the values of columns by index or name, or none if the columns do not match. The names are those
+// of the first of the longest columns.
 func oracleRows(record map[string]any, columns [][]string) map[string]map[string]any {
 	rows, lengths, objects, lead := map[string]map[string]any{}, map[int]bool{}, 0, map[string]any{}
 	for _, way := range columns {
@@ -195,8 +195,8 @@ func oracleRows(record map[string]any, columns [][]string) map[string]map[string
 	return rows
 }
 
-// oracleReads reads a record by encoding/json, unless that reads it otherwise than it should: words for numbers, text
-// that is not UTF-8, and repeated keys.
+// oracleReads reads a record with encoding/json. It excludes input that encoding/json reads differently: words for
+// numbers, text that is not UTF-8, and repeated keys.
 func oracleReads(line []byte) (record map[string]any, ok bool) {
 	if len(line) > 1<<12 || !utf8.Valid(line) || surrogate.Match(line) || nonFiniteWord.Match(line) || repeatsKeys(line) {
 		return nil, false
@@ -210,7 +210,7 @@ func oracleReads(line []byte) (record map[string]any, ok bool) {
 	return record, err == io.EOF
 }
 
-// repeatsKeys reports whether an object has a key twice, or the line is not JSON.
+// repeatsKeys reports whether an object has a repeated key or the line is not JSON.
 func repeatsKeys(line []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(line))
 	var value func() bool
@@ -257,7 +257,7 @@ func oracleElements(record map[string]any, each bool) []any {
 	return elements
 }
 
-// oracleRecord makes the record of telemetry version 1 of an element.
+// oracleRecord returns the record of telemetry version 1 of an element.
 func oracleRecord(t *testing.T, record map[string]any, element any, ways map[string][]any) string {
 	at := func(field string) any {
 		value, way := element, ways[field]
@@ -331,7 +331,7 @@ func withOwn(outcomes, x any) any {
 	return own
 }
 
-// same compares events without their positions, and takes NaN for NaN.
+// same compares events without their positions, and treats NaN as equal to NaN.
 func same(a, b []ingest.Event) bool {
 	for _, list := range [][]ingest.Event{a, b} {
 		for i := range list {

@@ -187,7 +187,7 @@ func TestMappedRecordsAreTelemetry(t *testing.T) {
 	}
 }
 
-// sorted puts named values in the order of their names, and makes empty lists nil.
+// sorted sorts named values by name and replaces empty lists by nil.
 func sorted(events []ingest.Event) []ingest.Event {
 	byName := func(a, b ingest.Value) int { return strings.Compare(a.Name, b.Name) }
 	for i := range events {
@@ -203,7 +203,7 @@ func sorted(events []ingest.Event) []ingest.Event {
 	return events
 }
 
-// A record that is not taken is neither an event nor refused, whatever else is wrong with it.
+// A record that is not selected is neither an event nor refused, whatever else is wrong with it.
 func TestMappingLeavesOut(t *testing.T) {
 	const fields = "\nfields: {policy: {value: p}, reward: r}"
 	for name, test := range map[string]struct {
@@ -288,7 +288,7 @@ func TestMappingRefusesWithTheField(t *testing.T) {
 	}
 }
 
-// Columns are read as the same events in an array.
+// Columns result in the same events as an array.
 func TestColumnsAreReadAsElements(t *testing.T) {
 	const fields = "\nfields: {policy: $.p, observation: obs, action: act, reward: r, terminated: end, labels.seed: $.seed}\ntake: [{path: r, not_in: [3]}]"
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -320,7 +320,7 @@ func TestColumnsAreReadAsElements(t *testing.T) {
 	}
 }
 
-// Agents in another order in each column cost no more than in the same one.
+// Agents in a different order in each column take no more time than in the same order.
 func TestColumnsInAnyOrder(t *testing.T) {
 	agents := make([]string, ingest.MaxElements)
 	for i := range agents {
@@ -357,7 +357,7 @@ func TestColumnsInAnyOrder(t *testing.T) {
 	}
 }
 
-// An expression for an element needs the record only if it names it, and a record that is too large is found so once.
+// An expression for an element reads the record only if it uses it. A record that is too large is detected only once.
 func TestExpressionsOfElementsOfLargeRecords(t *testing.T) {
 	record := `{"image":[` + strings.Repeat("0,", maxTree) + `0],"r":[` + strings.Repeat("1,", 4000) + "2]}"
 	for expression, accepted := range map[string]int{"[element.r]": 4001, "[record.r[0]]": 0, "[$env.record.r[0]]": 0} {
@@ -376,7 +376,7 @@ func TestExpressionsOfElementsOfLargeRecords(t *testing.T) {
 	}
 }
 
-// A value that no event has, as its name is not in the leading column, is not lost in silence.
+// A value that belongs to no event because the leading column lacks its name is not dropped silently.
 func TestNamesOfOneColumnAreRefused(t *testing.T) {
 	plan := planOf(t, "columns: [r, x, o]\nfields: {policy: {value: p}, reward: r, outcomes.x: x, observation: o, agent_id: {index: true}}")
 	d := Mapped{Plan: plan}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
@@ -399,7 +399,7 @@ func TestNamesOfOneColumnAreRefused(t *testing.T) {
 	}
 }
 
-// What many events share is copied for each of them.
+// Values that many events share are copied for each of them.
 func TestSharedValuesAreBounded(t *testing.T) {
 	const fields = "\nfields: {policy: {value: p}, reward: r, observation: $.o, labels: $.l}"
 	rows := func(n int) string { return `"s":[` + strings.TrimSuffix(strings.Repeat(`{"r":1},`, n), ",") + "]" }
@@ -428,7 +428,7 @@ func TestSharedValuesAreBounded(t *testing.T) {
 	}
 }
 
-// A key or headers as large as the records of their message are not read for each of them.
+// A key or headers as large as the records of their message are not read again for each record.
 func TestKeysAndHeadersAreBounded(t *testing.T) {
 	lines := []byte(strings.Repeat(`{"r":1}`+"\n", 60_000))
 	long := []byte(`{"b":["` + strings.Repeat(`","`, 150_000) + `"]}`)
@@ -461,7 +461,7 @@ func TestKeysAndHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// One element that is refused, or is no object, leaves the others as they are.
+// An element that is refused or is not an object does not affect the others.
 func TestMappingRefusesElements(t *testing.T) {
 	plan := planOf(t, "each: s\nfields: {policy: {value: p}, reward: r, observation: o}")
 	record := `{"s":[{"r":1},{"r":[[[1]]]},7,{"o":{"a":[{"b":2}],"c":3},"r":2},{"r":{"x":` + strings.Repeat("[", 25) + strings.Repeat("]", 25) + `}},{"r":3}]}`
@@ -475,7 +475,7 @@ func TestMappingRefusesElements(t *testing.T) {
 	}
 }
 
-// Records are exported as they were recorded; an observation that is put together as it is put together.
+// Records are exported as they were recorded, except for an observation that is composed of several values.
 func TestMappedRecordsAsRecorded(t *testing.T) {
 	const base = "fields: {policy: {value: p}, action: {path: a, choices: {x: [1, 2]}}, action_prob: q, "
 	for fields, want := range map[string]string{
@@ -506,7 +506,7 @@ func TestMappingSaysWhatItFound(t *testing.T) {
 	}
 }
 
-// Records in another order, and with other members, are read by the same decoder.
+// The same decoder reads records with another order and other members.
 func TestMappedDecoderIsUsedAgain(t *testing.T) {
 	plan := planOf(t, "fields: {policy: m.p, reward: m.r, outcomes: o, outcomes.x: x, env: {path: e, default: none}}")
 	d := Mapped{Plan: plan}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// predictedMapping is a mapping with all that templates can stand for.
+// predictedMapping returns a mapping with everything that templates support.
 func predictedMapping() mapping.Config {
 	missing := from("world.name")
 	missing.Default = []byte(`"none"`)
@@ -60,7 +60,7 @@ func newMappedTwins(t *testing.T) *twins {
 	return w
 }
 
-// mappedShapes are records for the mapping, as producers write them.
+// mappedShapes generate records for the mapping, as producers write them.
 var mappedShapes = []func(r *rand.Rand) string{
 	func(r *rand.Rand) string {
 		return fmt.Sprintf(`{"type":"%s","at":%d,"model":{"name":"m-%d","size":%d},"world":{"name":"%s"},"ids":{"the user":"u-%d","session":"s/%d"},"turn":%d,"seen":{"k":%v,"n":%v},`+
@@ -82,8 +82,7 @@ var mappedShapes = []func(r *rand.Rand) string{
 	},
 }
 
-// Records of another shape, whole and damaged, must be the same events or the same refusals with and without
-// prediction.
+// Records of another shape, intact and damaged, must result in the same events or refusals with and without prediction.
 func TestSimMappedPredictionAgreesWithWalk(t *testing.T) {
 	const rounds = 100_000
 	r := rand.New(rand.NewPCG(16, 5))
@@ -111,7 +110,7 @@ func TestSimMappedPredictionAgreesWithWalk(t *testing.T) {
 	}
 }
 
-// A record that fits a template has the defaults of the fields that are missing in it, and no others.
+// A record that matches a template gets the defaults of its missing fields, and no others.
 func TestPredictedDefaults(t *testing.T) {
 	w := newMappedTwins(t)
 	for _, c := range []struct{ record, env string }{
@@ -132,7 +131,7 @@ func TestPredictedDefaults(t *testing.T) {
 	}
 }
 
-// What the constants of a mapping add to the values of a record is refused alike.
+// Values that a mapping adds to a record, such as headers, are checked in the same way with prediction.
 func TestPredictedRecordsAreRefusedByDefaults(t *testing.T) {
 	w := newMappedTwins(t)
 	w.headers[0].Value = bytes.Repeat([]byte("x"), ingest.MaxString+1)
@@ -147,7 +146,7 @@ func TestPredictedRecordsAreRefusedByDefaults(t *testing.T) {
 	}
 }
 
-// Records that are left out fit no template, and do not keep the others from being predicted.
+// Skipped records match no template, and do not prevent the prediction of others.
 func TestMostRecordsAreLeftOut(t *testing.T) {
 	w := newMappedTwins(t)
 	r := rand.New(rand.NewPCG(2, 2))
@@ -203,7 +202,7 @@ func TestPredictablePlans(t *testing.T) {
 	}
 }
 
-// FuzzMappedPrediction reads messages after records of the same shape, and after themselves, with and without
+// FuzzMappedPrediction reads messages after records of the same shape and after themselves, with and without
 // prediction.
 func FuzzMappedPrediction(f *testing.F) {
 	r := rand.New(rand.NewPCG(7, 8))

@@ -54,7 +54,7 @@ func benchRecord(r *rand.Rand, i, agents, policies int) string {
 		r.IntN(4), r.NormFloat64(), i/agents%50 == 49, r.IntN(2))
 }
 
-// benchExample is exampleEvent with values that change.
+// benchExample returns exampleEvent with changing values.
 func benchExample(r *rand.Rand, i int) string {
 	return fmt.Sprintf(`{"ts":"2026-11-20T10:%02d:%02d.%03dZ","policy":"checkout-ranker","policy_version":"2026-11-01.3","env":"prod-eu","env_version":"41",`+
 		`"reward_version":"r7","agent_id":"a-%d","episode_id":"a-%d/881","step":%d,"observation":{"basket":%.2f},"action":"offer_%c",`+
@@ -64,7 +64,7 @@ func benchExample(r *rand.Rand, i int) string {
 		r.Float64(), i/400%50 == 49, r.IntN(2), pick(r, "eu", "us"))
 }
 
-// shaped returns records of several shapes in random order: each has another outcome.
+// shaped returns records of several shapes in random order. Each shape has a different outcome.
 func shaped(shapes int) func(*rand.Rand, int) string {
 	return func(r *rand.Rand, i int) string {
 		rec := benchRecord(r, i, 400, 1)

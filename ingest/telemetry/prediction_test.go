@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// shapes are records as producers write them, each with values that differ from record to record.
+// shapes generate records as producers write them, each with values that differ between records.
 var shapes = []func(r *rand.Rand) string{
 	func(r *rand.Rand) string {
 		return fmt.Sprintf(`{"ts":"2026-11-20T10:%02d:%02d.%dZ","policy":"ranker-%d","policy_version":"v%d","env":"prod","env_version":"41","reward_version":"r7",`+
@@ -66,7 +66,7 @@ func number(r *rand.Rand) string {
 	return fmt.Sprint(r.NormFloat64())
 }
 
-// hunks are what mutate writes into records.
+// hunks are the texts that mutate inserts into records.
 var hunks = []string{
 	`"`, `\`, `,`, `:`, `{`, `}`, `[`, `]`, ` `, "\t", "\n", "\x00", "\xff", "é", `\u0000`, `\ud800`, "0", "1", "9", "00", "-", "+", ".", "e", "E5", "e-400", "1e999", "null", "true",
 	"false", "NaN", "nan", "Infinity", `"NaN"`, `"x"`, `[1]`, `{"r":1}`, `"reward":2,`, `,"policy":"z"`, `"labels":{"a":"b"},`, "12345678", "99999999999999999999", "Z", "+01:00", "2262",
@@ -104,7 +104,7 @@ func mutate(r *rand.Rand, rec []byte) []byte {
 	return rec
 }
 
-// twins are a decoder that predicts, without a governor, and one that does not.
+// twins are two decoders: one that predicts, without a governor, and one that does not.
 type twins struct {
 	predicting, plain ingest.Decoder
 	predictor         *predictor
@@ -134,7 +134,7 @@ func (r *readings) read(d ingest.Decoder, m *ingest.Message) {
 	})
 }
 
-// read reads a message with both, and fails the test where they differ.
+// read reads a message with both decoders, and fails the test if the results differ.
 func (w *twins) read(t *testing.T, msg []byte) {
 	t.Helper()
 	m := &ingest.Message{Value: msg, Headers: w.headers}
@@ -155,7 +155,7 @@ func (w *twins) read(t *testing.T, msg []byte) {
 	}
 }
 
-// sameEvent compares events to the bit, but for the payload of NaN, and for empty slices that may be nil.
+// sameEvent compares events bit by bit, except for the payload of NaN and for empty slices, which may be nil.
 func sameEvent(a, b *ingest.Event) bool {
 	sameNumber := func(x, y float64) bool {
 		return math.Float64bits(x) == math.Float64bits(y) || math.IsNaN(x) && math.IsNaN(y)
@@ -172,7 +172,7 @@ func sameEvent(a, b *ingest.Event) bool {
 		a.HasEpisode == b.HasEpisode && sameNumber(a.Return, b.Return) && a.Length == b.Length && a.AsRecorded == nil && b.AsRecorded == nil
 }
 
-// Records of many shapes, whole and damaged, must be the same events or the same refusals with and without prediction.
+// Records of many shapes, intact and damaged, must result in the same events or refusals with and without prediction.
 func TestSimPredictionAgreesWithDecoder(t *testing.T) {
 	const rounds = 400_000
 	r := rand.New(rand.NewPCG(15, 5))
@@ -204,7 +204,7 @@ func TestSimPredictionAgreesWithDecoder(t *testing.T) {
 	}
 }
 
-// The notations that producers change between records, each after two records of the same shape.
+// TestPredictedValues covers notations that producers switch between records, each after two records of the same shape.
 func TestPredictedValues(t *testing.T) {
 	w := newTwins()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -242,7 +242,7 @@ func TestPredictedValues(t *testing.T) {
 	}
 }
 
-// Empty objects of an observation count against its limit of numbers, although a template has no value for them.
+// Empty objects of an observation count toward its limit of numbers, although a template has no value for them.
 func TestPredictedNumbersAreCounted(t *testing.T) {
 	w := newTwins()
 	for _, action := range []string{"1", "2", "1.5"} {
@@ -250,7 +250,7 @@ func TestPredictedNumbersAreCounted(t *testing.T) {
 	}
 }
 
-// Before the first timestamp that is predicted, no minute is known, and NULs are not one.
+// Before the first predicted timestamp, no minute is known, and NULs are not a minute.
 func TestPredictedMinuteOfNULs(t *testing.T) {
 	w := newTwins()
 	w.read(t, []byte(`{"policy":"p","reward":1,"ts":"2026-11-20T10:00:00Z"}`))
@@ -260,7 +260,7 @@ func TestPredictedMinuteOfNULs(t *testing.T) {
 	}
 }
 
-// Each of these must be predicted once the first records have shown what varies.
+// Each of these shapes must be predicted once the first records have shown which values vary.
 func TestPredictedShapes(t *testing.T) {
 	for i, shape := range shapes[:5] {
 		r := rand.New(rand.NewPCG(3, 3))
@@ -299,7 +299,7 @@ func TestPredictorIsBounded(t *testing.T) {
 	}
 }
 
-// Records that never fit are left to the decoder most of the time, and those that fit again are predicted again.
+// Records that never match are mostly left to the decoder. Records that match again are predicted again.
 func TestGovernor(t *testing.T) {
 	var g governor
 	tried := func(records int, fits bool) (n int) {
@@ -349,7 +349,7 @@ func TestPredictionAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzPrediction reads messages after records of the same shape, and after themselves, with and without prediction.
+// FuzzPrediction reads messages after records of the same shape and after themselves, with and without prediction.
 func FuzzPrediction(f *testing.F) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for i, shape := range shapes {

@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
 )
 
-// Records without an id, each of which goes on where the one before ended, are steps of one agent. Independent decisions are
-// not, although the hour and the weather go on in them as well.
+// Records without an ID that each continue where the previous one ended are steps of one agent. Independent decisions
+// are not, even if the hour and the weather also continue from one to the next.
 func TestRecordsThatGoOnAreStepsOfOneAgent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	inside, level := 21., 0.

@@ -9,7 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
 )
 
-// Shapes of records that tools and teams log: several events in one, tables, text, and names with units.
+// TestShapesOfLogs covers shapes of records that tools and teams log: several events per record, tables, text, and
+// names with units.
 func TestShapesOfLogs(t *testing.T) {
 	for name, test := range map[string]struct {
 		record     func(i int, r *rand.Rand) string

@@ -23,7 +23,7 @@ func records(lines [][]byte) (out []propose.Record) {
 	return out
 }
 
-// Records can be telemetry version 1 and still have their times, actions and ends under other names.
+// Records can be telemetry version 1 except for the names of their times, actions and ends.
 func TestRenamedFields(t *testing.T) {
 	named := func(record string) []string {
 		var lines [][]byte
@@ -40,7 +40,7 @@ func TestRenamedFields(t *testing.T) {
 	}
 }
 
-// What looks like a role in some logs is something else in others.
+// Fields that look like a role in some logs have another meaning in others.
 func TestWhatIsNoRole(t *testing.T) {
 	for name, test := range map[string]struct {
 		record     func(i int) string
@@ -107,7 +107,7 @@ func TestWhatIsNoRole(t *testing.T) {
 	}
 }
 
-// Each shape is what a team would have today. The proposal is read back from its text, and its first event compared.
+// Each case is a shape that teams use today. The proposal is read back from its text, and its first event is compared.
 func TestShapesThatTeamsHave(t *testing.T) {
 	for name, test := range map[string]struct {
 		record func(i int) string
@@ -355,7 +355,7 @@ func TestShapesThatTeamsHave(t *testing.T) {
 	}
 }
 
-// Decisions and feedback of several topics get mappings with the same id and the same policy.
+// Decisions and feedback from several topics get mappings with the same ID and policy.
 func TestTopicsAreProposedTogether(t *testing.T) {
 	ids := func(i int) string { return fmt.Sprintf("%08x", i*2654435761%(1<<32)) }
 	topic := func(name string, n int, record func(i int) propose.Record) propose.Topic {
@@ -440,7 +440,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// Clicks that have nearly the shape of the decisions are another topic, and decisions with a field more are not.
+// Clicks with nearly the shape of the decisions are another topic. Decisions with an additional field are not.
 func TestFeedbackIsNotAlike(t *testing.T) {
 	var shown, more, taps []propose.Record
 	for i := range 100 {
@@ -462,7 +462,7 @@ func TestFeedbackIsNotAlike(t *testing.T) {
 	}
 }
 
-// A metric by name is no action.
+// A field with the name of a metric is not an action.
 func TestMetricsAreNoActions(t *testing.T) {
 	var lines [][]byte
 	for i := range 300 {
@@ -473,8 +473,8 @@ func TestMetricsAreNoActions(t *testing.T) {
 	}
 }
 
-// What a policy decides is no result, although its words say yes or no, and what describes a request is the action if nothing
-// else can be.
+// The decision of a policy is not a result, even if its values mean yes or no. A field that describes the request is
+// the action only if no other field can be.
 func TestDecisionsAreNoResults(t *testing.T) {
 	for record, want := range map[string][]string{
 		`{"application":"a%[1]d","loan":"%[2]s","repaid":%[3]t,"income":%[1]d}`:      {"action: loan", "reward: {path: repaid"},
@@ -498,7 +498,7 @@ func TestDecisionsAreNoResults(t *testing.T) {
 	}
 }
 
-// What is counted is no action, although it has few values.
+// A count is not an action, even if it has few values.
 func TestCountsAreNoActions(t *testing.T) {
 	for name, want := range map[string]bool{"position": true, "retries": false, "queue_level": false, "n_items": false} {
 		var lines [][]byte
@@ -519,7 +519,7 @@ func TestNothingIsProposedOfOtherRecords(t *testing.T) {
 	}
 }
 
-// Whatever the records are, a proposal can be used, or there is none.
+// For any records, a proposal can be used or there is none.
 func FuzzOf(f *testing.F) {
 	f.Add([]byte(`{"action":"a","reward":1,"t":["x"]}` + "\n" + `{"action":"b","steps":[{"score":1}]}`))
 	f.Add([]byte(`{"type":"a","arm":1,"id":"x"}` + "\n" + `{"type":"click","id":"x"}`))
@@ -539,7 +539,7 @@ func FuzzOf(f *testing.F) {
 	})
 }
 
-// What feedback says besides yes or no is an outcome. A click has numbers, too, which say nothing: that it comes counts.
+// Values of feedback besides yes or no are outcomes. The numbers of a click have no meaning: only its arrival counts.
 func TestNumbersOfFeedbackAreOutcomes(t *testing.T) {
 	for name, test := range map[string]struct {
 		every int    // so many decisions have feedback once
@@ -577,7 +577,7 @@ func TestNumbersOfFeedbackAreOutcomes(t *testing.T) {
 	}
 }
 
-// Clicks may hold nothing but an id and a time, and what was shown need not be named as an action.
+// Clicks may consist of only an ID and a time, and the field for what was shown need not have the name of an action.
 func TestClicksOfAnIDAndATimeAreJoined(t *testing.T) {
 	var shown, clicks [][]byte
 	for i := range 400 {
@@ -595,7 +595,7 @@ func TestClicksOfAnIDAndATimeAreJoined(t *testing.T) {
 	}
 }
 
-// The word for what was chosen is found in a name, however the name joins its words.
+// The word for the chosen action is found in a name in any notation.
 func TestChosenIsAWordInAnyNotation(t *testing.T) {
 	for field, chosen := range map[string]bool{
 		"lane_chosen": true, "laneChosen": true, "LaneChosen": true, "LANE_CHOSEN": true, "LANE-CHOSEN": true, "laneCHOSEN": true, "VIPChosen": true,
@@ -617,7 +617,7 @@ func TestChosenIsAWordInAnyNotation(t *testing.T) {
 	}
 }
 
-// Python writes times without an offset, or with a space before the time, and loggers write a comma.
+// Python writes times without an offset or with a space before the time, and loggers write a comma.
 func TestTimesOfISO8601(t *testing.T) {
 	for layout, want := range map[string]string{
 		"2006-01-02T15:04:05.000000":       "ts: {path: logged, zone: UTC} #",
