@@ -63,23 +63,27 @@ type Alarm struct {
 	// OnsetOffsets are the offsets of the units in that interval, one range per partition.
 	OnsetOffsets []ingest.Range
 	Effect       finding.Effect
-	Histogram    *finding.Histogram     // of the quantity in Effect; nil if it has no finite values
-	Shifts       []finding.Shift        // largest shift of each signal that moved most since the onset, strongest first
-	Return       *finding.Decomposition // parts of the change in return; nil if unknown
-	OffPolicy    *finding.OffPolicy     // estimate since the onset of the incident; nil if the telemetry does not allow one
-	Mix          *mix.Split             // of the change of the signal; nil if units are not divided into strata
-	Promise      finding.Promise
-	Baseline     finding.BaselineRef
-	Before       ingest.Versions
-	After        ingest.Versions
-	Offsets      []ingest.Range
-	Cause        Cause
-	Evidence     []string        // reasons for Cause, in words
-	Causes       []RankedCause   // all possible causes, most likely first
-	EvidenceAt   finding.UnitRef // newest unit in the evidence
-	Resolved     bool
-	ResolvedAt   finding.UnitRef // valid if Resolved
-	Guard        *finding.Guard  // guard that tripped; nil for drift
+	Histogram    *finding.Histogram // of the quantity in Effect; nil if it has no finite values
+	// Height and HeightHistogram are the newest Effect and Histogram from when the score was highest.
+	Height          finding.Effect
+	HeightHistogram *finding.Histogram
+	Shifts          []finding.Shift        // largest shift of each signal that moved most since the onset, strongest first
+	Return          *finding.Decomposition // parts of the change in return; nil if unknown
+	OffPolicy       *finding.OffPolicy     // estimate since the onset of the incident; nil if the telemetry does not allow one
+	Mix             *mix.Split             // of the change of the signal; nil if units are not divided into strata
+	Promise         finding.Promise
+	Baseline        finding.BaselineRef
+	Before          ingest.Versions
+	After           ingest.Versions
+	Successor       string // version that has replaced one of After, such as "policy_version p3"; Effect is from before it
+	Offsets         []ingest.Range
+	Cause           Cause
+	Evidence        []string        // reasons for Cause, in words
+	Causes          []RankedCause   // all possible causes, most likely first
+	EvidenceAt      finding.UnitRef // newest unit in the evidence
+	Resolved        bool
+	ResolvedAt      finding.UnitRef // valid if Resolved
+	Guard           *finding.Guard  // guard that tripped; nil for drift
 }
 
 // OnsetInterval returns the 90% interval of the onset, or nil if none was estimated: a guard estimates the onset alone.
@@ -89,6 +93,25 @@ func (a *Alarm) OnsetInterval() *finding.Interval {
 	}
 	return finding.IntervalOf(a.OnsetFrom, a.Onset, a.OnsetTo, a.OnsetOffsets)
 }
+
+// EffectWords describes an effect of the alarm: in the past tense if the values are no longer those of now.
+func (a *Alarm) EffectWords(e finding.Effect) string {
+	if a.past() {
+		return e.PastWords(a.UnitName())
+	}
+	return e.Words(a.UnitName())
+}
+
+// ForemostWords describes the most important effect as EffectWords does, with the name of the signal.
+func (a *Alarm) ForemostWords() string {
+	if a.past() {
+		return a.Foremost().PastWordsOf(a.Signal, a.UnitName())
+	}
+	return a.Foremost().WordsOf(a.Signal, a.UnitName())
+}
+
+// past reports whether the measured values are those of the past.
+func (a *Alarm) past() bool { return a.Resolved || a.Successor != "" }
 
 // Incident groups the alarms of one group of a policy. It leads to one page, and at most one retrain request.
 type Incident struct {

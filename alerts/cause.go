@@ -34,6 +34,17 @@ type RankedCause struct {
 	Evidence []string
 }
 
+// negligibleWeight is the weight below which a cause is shown with 0 %.
+const negligibleWeight = .005
+
+// Telling returns the evidence for people: of a cause that is ruled out only what speaks against it.
+func (c RankedCause) Telling() []string {
+	if c.Weight >= negligibleWeight {
+		return c.Evidence
+	}
+	return slices.DeleteFunc(slices.Clone(c.Evidence), func(e string) bool { return !strings.HasPrefix(e, againstIt) })
+}
+
 // MarshalJSON writes the weight with three decimals, and an empty list if there is no evidence.
 func (c RankedCause) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
@@ -352,9 +363,6 @@ func ofItsChange(i *Incident) []*Alarm {
 	return pointers(i.Alarms)
 }
 
-// settledUnits is the number of units after an alarm at which its cause is judged a second time.
-const settledUnits = 20
-
 // A cause is likely from likelyWeight on. From possibleWeight on, it is worth waiting for more evidence.
 const (
 	likelyWeight   = .7
@@ -374,7 +382,7 @@ func (i *Incident) Unsettled() bool {
 }
 
 // renewed reports whether the evidence of an alarm has been renewed since the alarm fired.
-func (a Alarm) renewed() bool { return a.EvidenceAt.Ordinal >= a.At.Ordinal+settledUnits }
+func (a Alarm) renewed() bool { return a.EvidenceAt.Ordinal >= a.At.Ordinal+finding.SettledUnits }
 
 // leads reports whether, for their incident, the cause of alarm a takes precedence over that of alarm than.
 func leads(a, than *Alarm) bool {

@@ -71,6 +71,7 @@ func shiftsOfFormat5(g *groupTracker) {
 	}
 	for _, i := range incidents {
 		for k := range i.Alarms {
+			i.Alarms[k].Height, i.Alarms[k].HeightHistogram = finding.Effect{}, nil // they did not save these
 			slices.SortFunc(i.Alarms[k].Shifts, func(a, b finding.Shift) int {
 				return cmp.Or(cmp.Compare(prominence(b), prominence(a)), cmp.Compare(a.Signal, b.Signal))
 			})

@@ -158,6 +158,7 @@ func (g *groupTracker) recovered(f finding.Finding) []Change {
 	if a == nil {
 		return nil
 	}
+	a.restoreHeight()
 	return []Change{g.resolve(a, f.At)}
 }
 
@@ -295,18 +296,33 @@ func newAlarm(f finding.Finding, faults []StreamFault) Alarm {
 	return a
 }
 
+// heightShare is the share of the highest score from which on a drift is at its height. The score of a drift that goes on
+// varies by less than the rest of it.
+const heightShare = .8
+
 // measure updates how far the signal, and all others, have moved by now.
 func (a *Alarm) measure(f finding.Finding) {
 	a.Score = max(a.Score, f.Score)
+	if f.Score >= heightShare*a.Score {
+		a.Height, a.HeightHistogram = f.Effect, f.Histogram
+	}
 	a.Detectors = slices.Clone(f.Detectors)
 	a.Effect, a.Histogram = f.Effect, f.Histogram
-	a.Improvement = f.Improvement
+	a.Improvement, a.Successor = f.Improvement, f.Successor
 	a.Offsets = slices.Clone(f.Offsets)
 	if len(f.Shifts) > 0 {
 		a.Shifts, a.Return, a.Mix = foremost(f.Shifts, a.Signal), f.Return, f.Mix
 	}
 	if f.OffPolicy != nil {
 		a.OffPolicy = f.OffPolicy
+	}
+}
+
+// restoreHeight has a drift that is over report how far the signal had moved before it began to return. The newest
+// measurement may include units from after that. Snapshots of old builds lack the height of alarms that were firing.
+func (a *Alarm) restoreHeight() {
+	if a.Height.Quantity != "" {
+		a.Effect, a.Histogram = a.Height, a.HeightHistogram
 	}
 }
 

@@ -444,3 +444,73 @@ func resumed(t *testing.T, from, to *Tracker) {
 		t.Fatal(err)
 	}
 }
+
+// reread returns a tracker that has read what another one saved.
+func reread(t *testing.T, b *Tracker) *Tracker {
+	t.Helper()
+	parts, err := b.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := NewTracker()
+	if err := next.Resume(parts); err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// An alarm that has resolved says how far the signal had moved before it began to return, also after a restart.
+func TestResolvedAlarmKeepsTheEffectOfItsDrift(t *testing.T) {
+	update := func(n int64, score, mean float64) finding.Finding {
+		f := drift("return", n)
+		f.Kind, f.Score, f.Effect.CurrentMean = finding.StreamUpdated, score, mean
+		f.Histogram = &finding.Histogram{Low: mean}
+		return f
+	}
+	over := goes("return", finding.Drift, finding.OK, 400)
+	over.Score, over.Effect.CurrentMean = .4, 17
+	b := NewTracker()
+	applied(b, drift("return", 100), update(120, 2, 11), update(150, 3, 9.5), update(200, 2.5, 10), update(300, 2, 15))
+	if now := b.Alarms()[0].Effect.CurrentMean; now != 15 {
+		t.Errorf("while it fires, the mean is %v, want the newest, 15", now)
+	}
+	b = reread(t, b)
+	applied(b, update(350, 1.2, 16), over)
+	b = reread(t, b)
+	applied(b, quiet(430))
+	a := b.Incidents()[0].Alarms[0]
+	if a.Effect.CurrentMean != 10 || a.Histogram.Low != 10 {
+		t.Errorf("after it has resolved, the mean is %v and the histogram begins at %v, want 10", a.Effect.CurrentMean, a.Histogram.Low)
+	}
+	if words := a.ForemostWords(); !strings.HasPrefix(words, "mean return then 10, before 21.5") {
+		t.Errorf("it says %q", words)
+	}
+}
+
+// An alarm that an earlier build saved while it was firing keeps its last effect.
+func TestAlarmWithoutAHeightResolves(t *testing.T) {
+	b := NewTracker()
+	applied(b, drift("return", 100))
+	b.order[0].Open.Alarms[0].Height = finding.Effect{}
+	b = reread(t, b)
+	applied(b, goes("return", finding.Drift, finding.OK, 150))
+	if a := b.Incidents()[0].Alarms[0]; a.Effect != drift("return", 100).Effect {
+		t.Errorf("effect %+v", a.Effect)
+	}
+}
+
+// While a later version is in service, an alarm speaks of its drift in the past tense.
+func TestAlarmOfAReplacedVersionSpeaksOfThePast(t *testing.T) {
+	f := drift("return", 120)
+	f.Kind, f.Successor = finding.StreamUpdated, "policy_version p2"
+	b := NewTracker()
+	applied(b, drift("return", 100))
+	if words := b.Alarms()[0].ForemostWords(); !strings.HasPrefix(words, "mean return now 12.25, was 21.5") {
+		t.Errorf("before, it says %q", words)
+	}
+	applied(b, f)
+	a := reread(t, b).Alarms()[0]
+	if words := a.EffectWords(a.Effect); a.Successor != f.Successor || !strings.HasPrefix(words, "return then 12.25, before 21.5") {
+		t.Errorf("it says %q of %q", words, a.Successor)
+	}
+}

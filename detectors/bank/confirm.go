@@ -99,7 +99,7 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 		units = int64(p.Fresh)
 	}
 	switch {
-	case !renews(units) && (!p.Weekend || p.Fresh > 0 || units%leastBefore != 0) || !g.anyAlarm((*stream.Stream).Sound):
+	case !finding.Renews(units) && (!p.Weekend || p.Fresh > 0 || units%leastBefore != 0) || !g.anyAlarm((*stream.Stream).Sound):
 		return nil
 	case g.anyAlarm(func(s *stream.Stream) bool { return s.Sound() && g.lasts(s) }):
 		return g.confirm(at)

@@ -436,7 +436,7 @@ func (g *group) followUp(s *stream.Stream, at finding.UnitRef) (renewed bool) {
 		s.State, s.Alarmed = finding.OK, false
 		return false
 	}
-	if !renews(at.Ordinal - s.AlarmedAt) {
+	if !finding.Renews(at.Ordinal - s.AlarmedAt) {
 		return false
 	}
 	s.Alert.Score, s.Alert.Detectors = top.Score, names
@@ -444,19 +444,17 @@ func (g *group) followUp(s *stream.Stream, at finding.UnitRef) (renewed bool) {
 	return true
 }
 
-// renew measures again how far a stream with an alarm has moved.
+// renew measures again how far a stream with an alarm has moved, as long as the versions that drifted are in service.
 func (g *group) renew(s *stream.Stream, at finding.UnitRef) {
-	if q := s.Find(s.Alert.Quantity); q != nil {
-		s.Alert.Effect, s.Alert.Histogram = s.Effect(q, s.Alert.Onset.Ordinal)
+	if s.Successor(&g.Versions) == "" {
+		if q := s.Find(s.Alert.Quantity); q != nil {
+			s.Alert.Effect, s.Alert.Histogram = s.Effect(q, s.Alert.Onset.Ordinal)
+		}
+		s.Alert.Improved = s.Alert.Improved || s.Alert.Improvement
+		s.Alert.Improvement = g.improvement(s)
 	}
-	s.Alert.Improvement = g.improvement(s)
 	// For units beyond the trail, only the ranges reported before are known.
 	s.Alert.Offsets = trail.ByPartition(ingest.Widen(s.Alert.Offsets, g.Trail.Offsets(s.Alert.Onset, at.Ordinal)...))
-}
-
-// renews reports whether the effect of an alarm is measured again after so many units.
-func renews(units int64) bool {
-	return units == 20 || units == 50 || units > 0 && units%100 == 0
 }
 
 // quiet counts the units after the last alarm of an incident, or the weekend that it is on trial for. After enough of them it
@@ -489,7 +487,9 @@ func (g *group) finding(kind finding.Kind, s *stream.Stream, from finding.State,
 		f.Promise, f.Provisional = g.Promise, g.Probation.On
 	}
 	if s.State == finding.Drift {
-		g.explain(&f, s.AlarmedAt)
+		if f.Successor = s.Successor(&g.Versions); f.Successor == "" || at.Ordinal-s.AlarmedAt <= finding.SettledUnits {
+			g.explain(&f, s.AlarmedAt)
+		}
 	}
 	if s.State == finding.WarmingUp {
 		f.Reason = g.missing(s)

@@ -44,6 +44,15 @@ const (
 	GroupQuiet
 )
 
+// SettledUnits is the number of units after an alarm at which its cause is judged for the second time. A retraining may
+// wait for that, so the evidence is then renewed whichever version is in service.
+const SettledUnits = 20
+
+// Renews reports whether the effect of an alarm is measured again after so many units.
+func Renews(units int64) bool {
+	return units == SettledUnits || units == 50 || units > 0 && units%100 == 0
+}
+
 // UnitRef identifies a unit of a group.
 type UnitRef struct {
 	Ordinal int64  // counts the group's units from 0
@@ -324,6 +333,9 @@ type Finding struct {
 	Promise     Promise
 	Before      ingest.Versions // of the last unit estimated to be unchanged
 	After       ingest.Versions // of the unit At
+	// Successor is the version in service that has replaced one of After, such as "policy_version p3"; "" if there is none.
+	// Effect and evidence are then from before it.
+	Successor string
 	// Changed lists the versions that changed at the onset, as ChangedVersions does.
 	Changed []string
 	Paces   Paces          // of versions, as of the alarm

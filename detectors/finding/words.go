@@ -55,12 +55,17 @@ func clock(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339)
 // baseline. unit is the name of the units counted.
 func (e Effect) Words(unit UnitName) string { return e.words(QuantityWords(e.Quantity), unit, present) }
 
+// PastWords is Words for a drift that is over, or that another version has replaced.
+func (e Effect) PastWords(unit UnitName) string {
+	return e.words(QuantityWords(e.Quantity), unit, past)
+}
+
 // WordsOf is Words with the name of the signal, for pages that show other samples beside it.
 func (e Effect) WordsOf(signal string, unit UnitName) string {
 	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, present))
 }
 
-// PastWordsOf is WordsOf for a drift that is over. Its values are those that were measured last.
+// PastWordsOf is WordsOf for a drift that is over, or that another version has replaced.
 func (e Effect) PastWordsOf(signal string, unit UnitName) string {
 	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, past))
 }

@@ -228,7 +228,7 @@ func (s *storyJSON) incidentText(p terminal.Paint) string {
 	for k := range i.Alarms {
 		a := i.Alarms[k].Alarm()
 		rows = append(rows, []string{
-			"  " + a.ID, a.Signal, words.AlarmState(a), words.Short(a.Score), a.Onset.Moment(a.UnitName()), a.Effect.Words(a.UnitName()),
+			"  " + a.ID, a.Signal, words.AlarmState(a), words.Short(a.Score), a.Onset.Moment(a.UnitName()), a.EffectWords(a.Effect),
 		})
 	}
 	var facts [][]string

@@ -271,7 +271,7 @@ func incidentLine(i *alerts.Incident, now time.Time) attention {
 		a.Guard, a.What = g.State, g.Why
 	} else if len(i.Alarms) > 0 {
 		alarm := i.Headline()
-		a.What = alarm.Foremost().WordsOf(alarm.Signal, alarm.UnitName())
+		a.What = alarm.ForemostWords()
 		if alarm.Effect.Quantity == "" {
 			a.What = alarm.Signal + ": " + a.What
 		}

@@ -76,6 +76,8 @@ type alarmPart struct {
 	Quantity, Was, Now       string
 	Shift, AtLeast           string
 	Units                    string
+	Successor                string // the version in service since those units
+	Past                     bool   // Now is how it was then
 	Compared                 *comparison
 	Score, Detectors         string
 	Onset, Interval          string
@@ -260,11 +262,7 @@ func drifted(i *alerts.Incident) string {
 		named := i.Headline()
 		e := named.Foremost()
 		if e.Quantity != "" && plots.Finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
-			size := e.WordsOf
-			if i.Closed {
-				size = e.PastWordsOf
-			}
-			s.WriteString(words.Capital(size(named.Signal, i.UnitName())) + ". ")
+			s.WriteString(words.Capital(named.ForemostWords()) + ". ")
 		}
 	}
 	return s.String()
@@ -322,7 +320,7 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 	out := alarmPart{
 		ID: a.ID, Signal: a.Signal, State: words.AlarmState(*a), Class: "drift", Provisional: a.Provisional, Improvement: a.Improvement,
 		Quantity: quantityText(a.Signal, e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
-		Units: unit.Count(int64(e.CurrentUnits)), Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
+		Units: unit.Count(int64(e.CurrentUnits)), Successor: a.Successor, Past: a.Resolved || a.Successor != "", Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
 		Onset: a.Onset.Words(unit), Found: words.Place(a.At, unit, a.At.Pos),
 		Baseline: words.Baseline(a.Baseline, unit), Bar: s.bar(a),
 	}

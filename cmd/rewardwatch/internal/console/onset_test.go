@@ -90,6 +90,22 @@ func TestEvidenceSaysOfWhichOnset(t *testing.T) {
 	}
 }
 
+// The effect of an alarm whose version has been replaced is not that of now.
+func TestPageTellsThatALaterVersionIsInService(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	path := "/incidents/" + v.incidents[0].ID
+	if page := get(consoleOf(v, nil), path).Body.String(); !strings.Contains(page, "</i> now <b>") || strings.Contains(page, "before <bdi>") {
+		t.Errorf("while its version is in service: %s", page)
+	}
+	for k := range v.incidents[0].Alarms {
+		v.incidents[0].Alarms[k].Successor = "policy_version v<9>"
+	}
+	page := get(consoleOf(v, nil), path).Body.String()
+	if !strings.Contains(page, "since the onset, before <bdi>policy_version v&lt;9&gt;</bdi>.") || strings.Contains(page, "</i> now <b>") {
+		t.Errorf("with a later version: %s", page)
+	}
+}
+
 // What ended with a reset did not return to its baseline; what had returned before is resolved.
 func TestAlarmsOfAResetAreNotResolved(t *testing.T) {
 	i := closed(someIncident())

@@ -26,13 +26,13 @@ func what(a alerts.Alarm) (facts []words.Fact) {
 		facts = append(facts, words.Fact{"resolved", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)})
 	}
 	foremost := a.Foremost()
-	change := words.Fact{"change", foremost.Words(unit)}
+	change := words.Fact{"change", a.EffectWords(foremost)}
 	if g := a.Guard; g != nil {
 		facts, change = append(facts, words.Fact{"guard", g.Name + ": " + g.State}), words.Fact{"why", g.Why}
 	}
 	facts = append(facts, change)
 	if foremost.Quantity != a.Effect.Quantity {
-		facts = append(facts, words.Fact{"", a.Effect.Words(unit)})
+		facts = append(facts, words.Fact{"", a.EffectWords(a.Effect)})
 	}
 	facts = append(facts, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
 	if i := a.OnsetInterval(); i != nil {
