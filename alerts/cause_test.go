@@ -512,3 +512,16 @@ func TestAnEstimateOfTheWorldExcludesThePolicy(t *testing.T) {
 		t.Errorf("odds of the environment %v, %v without the estimate", odds(after), odds(before))
 	}
 }
+
+// The evidence of a cause that is ruled out is only what speaks against it.
+func TestEvidenceOfACauseThatIsRuledOut(t *testing.T) {
+	evidence := []string{"actions changed", againstIt + "outcomes did not change"}
+	for weight, want := range map[float64][]string{0: evidence[1:], .0049: evidence[1:], .005: evidence, 1: evidence} {
+		if got := (RankedCause{Cause: CausePolicy, Weight: weight, Evidence: evidence}).Telling(); !slices.Equal(got, want) {
+			t.Errorf("with a weight of %v: %q, want %q", weight, got, want)
+		}
+	}
+	if evidence[0] != "actions changed" {
+		t.Errorf("the evidence is now %q", evidence)
+	}
+}

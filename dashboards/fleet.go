@@ -34,7 +34,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 		number("Incidents opened", "Number of incidents opened in the selected time range.", "short", steps(gray),
 			query{expr: counted(s.of(alerts.MetricIncidentsOpened), overRange)}).Height(graphHeight).Span(half))
 	folded(d, "False alarm budgets", "detection.md",
-		inColors(stacked("Budgets by confidence", "Groups with a baseline, by how reliable their budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: calibration found no thresholds that are certain to meet the budget. None: no detector is armed.", "short",
+		inColors(stacked("Budgets by confidence", "Groups with a baseline, by how reliable their budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: calibration found no thresholds that are certain to meet the budget. None: no detector is active.", "short",
 			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}), confidenceColors()...),
 		inColors(stacked("Signals by state", "Signals of the selected groups, by state.", "short",
 			streamsIn(s, finding.OK), streamsIn(s, finding.WarmingUp), streamsIn(s, finding.TelemetryFault), streamsIn(s, finding.Drift)),

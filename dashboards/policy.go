@@ -124,7 +124,7 @@ func moved(s scope) *table.PanelBuilder {
 		measured(0, "score", inWidth(62), inLimits(steps(gray, step{1, red}))),
 		measured(2, "shift (SD)"), measured(3, "mean now"), measured(4, "baseline"),
 	})
-	return rows("What moved", "All signals, highest score first. Score: the highest score of the detectors; each raises an alarm at 1. "+untilResolved+" Shift: how far the mean of the last 200 episodes (or blocks) is from the baseline, in baseline standard deviations. Mean now: the mean of these 200. Baseline: the mean before the drift.",
+	return rows("What moved", "All signals, highest score first. Score: the highest score of the detectors; each raises an alarm at 1. "+untilResolved+" Shift: how far the mean of the last 200 episodes (or blocks) is from the baseline, in standard deviations of the baseline (how far values usually lie from its mean). Mean now: the mean of these 200. Baseline: the mean before the drift.",
 		columns, []order{{"Value #B", true}, {"Value #A", true}, {"signal", false}},
 		query{expr: by + s.of(metrics.MetricDetectorScore) + ")"},
 		query{expr: by + s.of(metrics.MetricStreamState) + ")"},
@@ -199,22 +199,22 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "False alarm budget", "detection.md#what-is-promised",
 		number("Budget", "Mean number of episodes (or blocks) between false alarms that the thresholds aim for, over all signals of the policy.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricFalseAlarmUnits) + ")"}).Span(quarter),
-		number("Expected", "The expected mean number of episodes (or blocks) between false alarms: the median over resampled baselines.", "short", steps(gray),
+		number("Expected", "The number of episodes (or blocks) between false alarms that the calibration expects: the median over many random samples of the baseline.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
-		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
+		number("Allowance", "How much higher the thresholds are because the baseline is only a sample, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
-		number("Overlap", "The sum of the false alarm rates of all branches, divided by the rate of false alarms. It exceeds 1 because several branches often raise alarms together.", "short", steps(gray),
+		number("Overlap", "How often tests raise false alarms together: the sum of their false alarm rates, divided by the rate of false alarms. At 1, they never do.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
-		lines("Episodes between false alarms", "The budget (dashed), and the expected number of episodes (or blocks) between false alarms over resampled baselines: 10th percentile (0.1), median (0.5) and 90th percentile (0.9). The budget is met if the 0.1 line is above it.", "short",
+		lines("Episodes between false alarms", "The budget (dashed), and the expected number of episodes (or blocks) between false alarms over many random samples of the baseline: 10th percentile (0.1), median (0.5) and 90th percentile (0.9). The budget is met if the 0.1 line is above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()).Span(full),
-		rows("Confidence", "How reliable the budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: calibration found no thresholds that are certain to meet the budget. None: no detector is armed. The weakest branch has the largest share of the expected false alarms.",
+		rows("Confidence", "How reliable the budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: calibration found no thresholds that are certain to meet the budget. None: no detector is active. A branch is one test of one statistic; the weakest branch has the largest share of the expected false alarms.",
 			slices.Concat(labelColumns(s.labels...), []column{labelColumn("confidence", slices.Concat(texts(confidenceColors()...), inWidth(120))...), labelColumn("weakest", atLeast(300)...)}), nil,
 			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"}).Span(full),
-		rows("Branches of each signal", "Armed: branches that can raise alarms. Dropped: branches for which the baseline is too small. Dependence: how strongly the baseline's episodes (or blocks) depend on each other. Above 2, the budget is less reliable; above 4, it is not stated.",
+		rows("Branches of each signal", "A branch is one test of one statistic of a signal. Active: branches that can raise alarms. Dropped: branches for which the baseline is too small. Dependence: how strongly the baseline's episodes (or blocks) depend on each other. Above 2, the budget is less reliable; above 4, it is not stated.",
 			slices.Concat(labelColumns(s.labels...), []column{
-				labelColumn("signal"), valueColumnOf(0, "armed", inDecimals(0), ifAbsent("-")), valueColumnOf(1, "dropped", inDecimals(0), ifAbsent("-")),
+				labelColumn("signal"), valueColumnOf(0, "active", inDecimals(0), ifAbsent("-")), valueColumnOf(1, "dropped", inDecimals(0), ifAbsent("-")),
 				valueColumnOf(2, "dependence", inDecimals(2), ifAbsent("-"), inLimits(steps(green, step{2, yellow}, step{4, red}))),
 			}), []order{{"Value #C", true}, {"signal", false}},
 			ofSignal(metrics.MetricBranches, `state="armed"`), ofSignal(metrics.MetricBranches, `state="dropped"`), ofSignal(metrics.MetricDependenceFactor)).
@@ -233,7 +233,7 @@ func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 			OverrideByRegexp("/%/", unlisted()).
 			OverrideByName("baseline 90%", band("baseline 10%", faint)).
 			OverrideByName("current 90%", band("current 10%", blue)),
-		bars("Deciles of $signal", "Share of the episodes (or blocks) in each decile of the baseline, lowest first. Without drift, every bar for the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
+		bars("Deciles of $signal", "Share of the episodes (or blocks) in each tenth of the baseline (decile), from its lowest to its highest values. Without drift, every bar for the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
 			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")").Span(full))
 }
 
@@ -306,7 +306,7 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	actual := ofGroup(metrics.MetricOffPolicyActual)
 	actual.legend += " earned"
 	folded(d, "Off-policy estimates", "causes.md#the-policy-or-the-world",
-		lines("Value of the accepted policy", "What the baseline's policy would have earned on current traffic, with its confidence sequence (dashed), and what was actually earned. target_prob: the accepted policy itself. action_frequencies: a policy that takes each action as often as the baseline did. Gaps: not enough data for an estimate.", "short",
+		lines("Value of the accepted policy", "What the baseline's policy would have earned on current traffic, with its 95% confidence limits (dashed), and what was actually earned. target_prob: the accepted policy itself. action_frequencies: a policy that takes each action as often as the baseline did. Gaps: not enough data for an estimate.", "short",
 			query{expr: value("estimate"), legend: s.legend("reference")},
 			query{expr: value("low"), legend: s.legend("reference") + " low"},
 			query{expr: value("high"), legend: s.legend("reference") + " high"},
@@ -327,7 +327,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 		paired("Thresholds of $signal", "The statistic that each detector has accumulated, in its own unit. Dashed: the value at which it raises an alarm. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorStatistic)+")",
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
-		lines("Effect size of each signal", "Shift of the mean over the last 200 episodes (or blocks), in baseline standard deviations.", deviations,
+		lines("Effect size of each signal", "Shift of the mean over the last 200 episodes (or blocks), in standard deviations of the baseline. One standard deviation is how far values usually lie from the mean.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
 		happened("Drift detected by ADWIN and Page-Hinkley", "How often ADWIN and Page-Hinkley detected drift in $signal. They are shown for comparison and never page. Dashed: the number of detections expected by chance.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},

@@ -46,11 +46,13 @@ type incidentPage struct {
 	OfOnset  string      // what Causes is about
 	Causes   []causePart // why
 	Evidence []string    // if no causes were weighed
-	Return   []returnPart
-	Change   string // of the mean return
-	Earned   *earnedPart
-	Mix      *words.Mix
-	Shifts   []shiftPart
+	// Statistics says that the evidence contains figures that a reader may not know.
+	Statistics bool
+	Return     []returnPart
+	Change     string // of the mean return
+	Earned     *earnedPart
+	Mix        *words.Mix
+	Shifts     []shiftPart
 
 	Promise string // how rare false alarms are
 
@@ -74,6 +76,7 @@ type alarmPart struct {
 	ID, Signal, State, Class string
 	Provisional, Improvement bool
 	Quantity, Was, Now       string
+	Hint                     string // explains the quantity
 	Shift, AtLeast           string
 	Units                    string
 	Successor                string // the version in service since those units
@@ -182,6 +185,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 		}
 	}
 	d.OfOnset, d.Causes, d.Mix = ofOnset(i), causeParts(i), words.MixOf(i)
+	d.Statistics = d.statistics()
 	for _, decision := range i.Decisions {
 		d.Decisions = append(d.Decisions, words.Decided{At: decision.At, Text: decision.String()})
 	}
@@ -319,7 +323,7 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 	e, unit := a.Effect, a.UnitName()
 	out := alarmPart{
 		ID: a.ID, Signal: a.Signal, State: words.AlarmState(*a), Class: "drift", Provisional: a.Provisional, Improvement: a.Improvement,
-		Quantity: quantityText(a.Signal, e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
+		Quantity: quantityText(a.Signal, e.Quantity), Hint: words.QuantityHint(e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
 		Units: unit.Count(int64(e.CurrentUnits)), Successor: a.Successor, Past: a.Resolved || a.Successor != "", Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
 		Onset: a.Onset.Words(unit), Found: words.Place(a.At, unit, a.At.Pos),
 		Baseline: words.Baseline(a.Baseline, unit), Bar: s.bar(a),
@@ -459,10 +463,18 @@ func causeParts(i *alerts.Incident) []causePart {
 		}
 		out = append(out, causePart{
 			Name: words.Plain(c.Cause), Percent: fmt.Sprintf("%.0f%%", 100*c.Weight), Width: round(100 * c.Weight), Named: c.Cause == i.Cause,
-			Evidence: c.Evidence,
+			Evidence: c.Telling(),
 		})
 	}
 	return out
+}
+
+// statistics reports whether evidence contains figures that a reader may not know.
+func (d *incidentPage) statistics() bool {
+	has := func(e string) bool {
+		return strings.Contains(e, "z = ") || strings.Contains(e, "|z|") || strings.Contains(e, "SD")
+	}
+	return slices.ContainsFunc(d.Evidence, has) || slices.ContainsFunc(d.Causes, func(c causePart) bool { return slices.ContainsFunc(c.Evidence, has) })
 }
 
 // returnParts splits the change of the return. It returns nothing if the change is unknown.
@@ -477,7 +489,7 @@ func returnParts(d *finding.Decomposition) (parts []returnPart, change string) {
 	for _, p := range []struct {
 		name  string
 		value float64
-	}{{"reward per step", d.PerStep}, {"episode length", d.Length}, {"action mix", d.ActionMix}, {"rest", d.Rest}} {
+	}{{"reward per step", d.PerStep}, {"episode length", d.Length}, {"choice of actions", d.ActionMix}, {"rest", d.Rest}} {
 		if math.Abs(p.value) < 1e-9*largest {
 			p.value = 0 // what is left of sums that cancel
 		}

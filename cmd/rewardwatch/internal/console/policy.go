@@ -322,7 +322,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	if len(s.Dropped) == 0 || len(s.Armed) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d tests not armed", len(s.Dropped), s.Branches+len(s.Dropped))
+	text := fmt.Sprintf("%d of %d tests inactive", len(s.Dropped), s.Branches+len(s.Dropped))
 	var next *finding.DroppedBranch
 	for i := range s.Dropped {
 		if d := &s.Dropped[i]; d.Units > 0 && (next == nil || d.Units < next.Units) {
@@ -332,7 +332,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	if next == nil {
 		return text
 	}
-	return fmt.Sprintf("%s: the baseline is too small. The next, %s, needs about %s %s", text, next.Branch, words.Grouped(int64(next.Units)), unit.Many())
+	return fmt.Sprintf("%s: the baseline is too small. The next one, %s, needs about %s %s", text, next.Branch, words.Grouped(int64(next.Units)), unit.Many())
 }
 
 // points returns the difference of two shares in percentage points, as that of the percentages shown.
@@ -359,6 +359,6 @@ func (d *groupData) addActions(g *finding.GroupSummary) {
 	d.HiddenActions = max(0, len(shares)-maxActions)
 	m := g.ActionMix
 	if len(m.Divergences) > 0 {
-		d.ActionText = fmt.Sprintf("Entropy %.2f bits in the baseline, %.2f in the last %s.", m.BaselineEntropy, m.CurrentEntropy, d.Unit.Many())
+		d.ActionText = fmt.Sprintf("Variety of the actions (entropy): %.2f bits in the baseline, %.2f in the last %s. At 0 bits, the action is always the same.", m.BaselineEntropy, m.CurrentEntropy, d.Unit.Many())
 	}
 }

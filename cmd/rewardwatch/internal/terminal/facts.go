@@ -114,7 +114,7 @@ func CauseText(cause alerts.Cause, ranked []alerts.RankedCause) string {
 
 // returnText describes the parts of a change of the return.
 func returnText(d *finding.Decomposition) string {
-	s := fmt.Sprintf("changed by %s: reward per step %s, episode length %s, action mix %s",
+	s := fmt.Sprintf("changed by %s: reward per step %s, episode length %s, choice of actions %s",
 		words.Short(d.Change), words.Short(d.PerStep), words.Short(d.Length), words.Short(d.ActionMix))
 	if math.Abs(d.Rest) > .01*math.Abs(d.Change) {
 		s += fmt.Sprintf(", rest %s", words.Short(d.Rest))
@@ -166,7 +166,7 @@ func otherCauses(a alerts.Alarm) (facts []words.Fact) {
 		if c.Cause == a.Cause {
 			continue
 		}
-		for _, e := range c.Evidence {
+		for _, e := range c.Telling() {
 			if !slices.Contains(a.Evidence, e) {
 				facts = append(facts, words.Fact{name, fmt.Sprintf("%s %.2f: %s", c.Cause, c.Weight, e)})
 				name = ""

@@ -175,7 +175,7 @@ func Confidence(p finding.Promise) string {
 	case finding.ConfidenceUnconfirmed:
 		return "not confirmed"
 	case finding.ConfidenceNone:
-		return "no detector armed"
+		return "no detector active"
 	}
 	return p.Confidence
 }
