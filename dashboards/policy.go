@@ -67,7 +67,7 @@ func done(s scope) *table.PanelBuilder {
 	stepped = `label_replace(` + stepped + `, "by", "retraining job", "by", "job")`
 	ends := `label_replace(max by (by) (` + s.of(alerts.MetricIncidentDecision, `decision="`+string(alerts.Muted)+`"`) + `) and on (by) ` +
 		s.of(alerts.MetricIncidentDecision, `decision="`+alerts.MuteEnds+`"`) + `, "what", "` + alerts.MuteEnds + `", "", "") - 0.001`
-	return rows("What was done", "What people and services did about the latest incident and with the last request of the policy, newest first: when, the last of each kind, and by whom: a person, rewardwatch, the target that accepted a request, or the retraining job. Click an entry to approve or reject requests in the console.",
+	return rows("What was done", "Decisions on the latest incident and steps of the last retrain request, newest first, with the last of each kind. By: a person, rewardwatch, the target that accepted the request, or the retraining job. Click an entry to approve or reject requests in the console.",
 		[]column{
 			valueColumnOf(0, "at", inUnit(toTheSecond), inWidth(126)),
 			labelColumn("what", slices.Concat(mapped(deeds()), requestsInConsole("policy=${policy:percentencode}"), atLeast(163))...),
@@ -288,7 +288,7 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
 			Min(0).AxisSoftMax(1),
-		againstBaseline("Action entropy", "How varied the actions of the last 200 episodes (or blocks) are, in bits. 0 means always the same action. Dashed: entropy in the baseline.", "short", s.legend(), func(sample string) string {
+		againstBaseline("Action entropy", "How varied the actions of the last 200 episodes (or blocks) are, in bits. 0 means that the action is always the same. Dashed: entropy in the baseline.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.of(metrics.MetricActionEntropy, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
 		againstOne("Action scores", "The highest score of the action detectors in each group. Every detector raises an alarm at 1.",

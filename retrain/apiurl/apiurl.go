@@ -15,7 +15,7 @@ var ofAPI = regexp.MustCompile(`/api(/v[0-9]+)?$`)
 // Airflow; "" for nothing.
 func Appended(text string) string {
 	if end := ofAPI.FindString(strings.TrimRight(text, "/")); end != "" {
-		return "must be without " + end + ", which is added"
+		return "must not end with " + end + ", which is added automatically"
 	}
 	return ""
 }
@@ -40,7 +40,7 @@ func GitHub(text string) string {
 // Repository returns what is wrong with the name of a repository, "" for nothing.
 func Repository(name string) string {
 	if strings.HasSuffix(name, ".git") {
-		return "must be without .git, which belongs to the URL for cloning alone"
+		return "must be without .git, which is only part of the clone URL"
 	}
 	return ""
 }

@@ -7,9 +7,9 @@ import (
 
 func TestURLsOfAPIs(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
-		{Appended("https://git.lab.example/api/v4"), "must be without /api/v4, which is added"},
-		{Appended("https://flow.example/prod/api/v2/"), "must be without /api/v2, which is added"},
-		{Appended("https://flow.example/api"), "must be without /api, which is added"},
+		{Appended("https://git.lab.example/api/v4"), "must not end with /api/v4, which is added automatically"},
+		{Appended("https://flow.example/prod/api/v2/"), "must not end with /api/v2, which is added automatically"},
+		{Appended("https://flow.example/api"), "must not end with /api, which is added automatically"},
 		{Appended("https://flow.example/prod"), ""},
 		{Appended("https://api.example/v4"), ""},
 		{GitHub("https://github-api.corp.example"), ""},

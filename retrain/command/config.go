@@ -34,7 +34,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // Check reports every error of the configuration with its YAML path.
 func (c Config) Check(report func(path, msg string)) {
 	if len(c.Run) == 0 || !filepath.IsAbs(c.Run[0]) {
-		report("run", "must start with the absolute path of a program, because no shell looks it up")
+		report("run", "must start with the absolute path of a program, because it is not looked up in PATH")
 	}
 	for i, word := range c.Run {
 		if strings.Contains(word, "\x00") {

@@ -49,7 +49,7 @@ func TestFilesThatCanOnlyFail(t *testing.T) {
 		"webhook":               {[]string{deploy, "[curl, -d, done, 'https://hooks.slack.com/services/T01ABCDEF/B01ABCDEF/aBcDeFgHiJkLmNoPqRsTuVwX']"}, "deploy.command[3]: looks like a secret"},
 		"password of MySQL":     {[]string{deploy, "[mysql, -u, ship, -pWinter2027]"}, "deploy.command[3]: looks like a secret"},
 		"page of GitHub":        {[]string{"  approval: true", "  url: https://tea.ghe.com"}, "trigger.url: must be the URL of the API, https://api.tea.ghe.com"},
-		"API of Airflow":        {[]string{trigger, "trigger: {target: airflow, url: \"https://flow.example.com/api/v1/\", token_file: /t}\n"}, "trigger.url: must be without /api/v1, which is added"},
+		"API of Airflow":        {[]string{trigger, "trigger: {target: airflow, url: \"https://flow.example.com/api/v1/\", token_file: /t}\n"}, "trigger.url: must not end with /api/v1, which is added automatically"},
 		"clone of a repository": {[]string{"repository: example/cartpole", "repository: example/cartpole.git"}, "trigger.repository: must be without .git"},
 		"every minute":          {[]string{`"0 3 * * 1"`, `"* 2-4 * * *"`}, "schedule: must not start a run every minute"},
 		"memory of a number":    {[]string{"memory: 4Gi", "memory: 4"}, "training.memory: must be a size such as 4Gi, not the number 4"},

@@ -18,7 +18,7 @@ func ModelURL(text string) error {
 		return errors.New("must be a URL without a user, query or fragment, such as https://api.example.com/v1")
 	}
 	if strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions") {
-		return errors.New("must be a base URL without /chat/completions, which is added")
+		return errors.New("must be a base URL without /chat/completions, which is added automatically")
 	}
 	switch {
 	case u.Scheme == "https":

@@ -67,7 +67,7 @@ func Fault(words []string, i int, known []string) string {
 	case shell >= 0 && i == from && isCommand(words, shell, i):
 		return "must be the file of a script, not " + fmt.Sprintf("%q", word) + ", because " + path.Base(words[shell]) + " reads commands only after -c" + inShell
 	case slices.Contains(operators, word):
-		return "must not be " + word + ", because no shell reads a list" + inShell
+		return "must not be " + word + ", because no shell interprets a list" + inShell
 	case isOfSu(words, i):
 		return ofSu(words, word, names)
 	}

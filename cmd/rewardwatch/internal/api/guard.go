@@ -23,7 +23,7 @@ var (
 		"on the same machine can do so. They must use a loopback address and Content-Type: application/json or application/x-ndjson")
 	errRole = errors.New("the role of this token does not permit the request")
 	// errUnchecked is that the ledger, which knows the tokens of requests, cannot be read.
-	errUnchecked = errors.New("cannot check whether the token is that of a request")
+	errUnchecked = errors.New("cannot check whether the token belongs to a retrain request")
 )
 
 // mayGuess reports whether a token that was shown may be a guess.

@@ -122,7 +122,7 @@ func (c *Console) newBaseline(i *alerts.Incident) string {
 			case g.Baseline.ID == "" || at >= 0 && g.Baseline.ID == i.Alarms[at].Baseline.ID:
 				return "A new baseline is being collected. "
 			case g.FrozenTS != 0:
-				return "The new baseline is complete since " + words.Stamp(time.Unix(0, g.FrozenTS)) + ". "
+				return "The new baseline was completed at " + words.Stamp(time.Unix(0, g.FrozenTS)) + ". "
 			default:
 				return "The new baseline is complete. "
 			}

@@ -140,7 +140,7 @@ func TestNewBaselineIsTold(t *testing.T) {
 	g.Baseline.ID = ""
 	tells("A new baseline is being collected. ")
 	g.Baseline.ID = "new"
-	tells("The new baseline is complete since 2026-11-16 16:00:05 UTC. ")
+	tells("The new baseline was completed at 2026-11-16 16:00:05 UTC. ")
 	i.Group.Policy = "gone"
 	tells("")
 }

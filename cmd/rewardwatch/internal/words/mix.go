@@ -33,11 +33,11 @@ func MixOf(i *alerts.Incident) *Mix {
 	}
 	switch {
 	case s.Explained():
-		m.Conclusion = "The change in the mix explains the change: there is no clear change within the values."
+		m.Conclusion = "The mix explains the change: there is no clear change within the individual values."
 	case s.Beyond():
-		m.Conclusion = "The change in the mix does not fully explain the change: there are also changes within the values."
+		m.Conclusion = "The mix does not fully explain the change: there are also changes within the individual values."
 	default:
-		m.Conclusion = "The change in the mix contributes, but does not clearly explain the change."
+		m.Conclusion = "The mix contributes to the change, but does not clearly explain it."
 	}
 	return m
 }
