@@ -25,11 +25,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// deadline is how long a test waits for a real Alertmanager to do one thing.
+// deadline is the time limit for each action of a real Alertmanager.
 const deadline = 2 * time.Minute
 
-// TestE2EAlertmanager fires an incident and a telemetry fault into a real Alertmanager that comes up late, sees them in
-// its API and at a receiver, and sees them resolved at both.
+// TestE2EAlertmanager sends an incident and a telemetry fault to a real Alertmanager that starts late. It checks that
+// both appear in its API and at a receiver, and that both resolve there.
 func TestE2EAlertmanager(t *testing.T) {
 	notified := make(chan notification, 100)
 	box := inbox{notified: notified}
@@ -64,7 +64,7 @@ func TestE2EAlertmanager(t *testing.T) {
 	box.await(t, "TelemetryFault", "resolved")
 }
 
-// notification is an alert as Alertmanager tells a webhook receiver.
+// notification is an alert in a notification from Alertmanager to a webhook receiver.
 type notification struct {
 	Status string            `json:"status"`
 	Labels map[string]string `json:"labels"`
@@ -91,7 +91,7 @@ func notifierFor(t *testing.T, url string) *Notifier {
 	return n
 }
 
-// receiverURL runs the receiver that Alertmanager notifies.
+// receiverURL starts the receiver that Alertmanager notifies.
 func receiverURL(t *testing.T, notified chan<- notification) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -137,7 +137,7 @@ receivers: [{name: test, webhook_configs: [{url: %q, send_resolved: true}]}]
 	})
 }
 
-// active returns the alerts of Alertmanager's API by name; none where it does not answer yet.
+// active returns the alerts of Alertmanager's API by name, or none while it does not answer.
 func active(t *testing.T, address string) map[string]message {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: deadline}
@@ -157,7 +157,7 @@ func active(t *testing.T, address string) map[string]message {
 	return out
 }
 
-// until asks again and again until something holds.
+// until polls until a condition holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -172,13 +172,13 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// inbox keeps the notifications, which come in any order.
+// inbox keeps the notifications, which arrive in any order.
 type inbox struct {
 	notified <-chan notification
 	seen     []notification
 }
 
-// await returns the notification of an alert in a state, and keeps those that come before it.
+// await returns the notification of an alert in a state, and keeps the others that arrive before it.
 func (i *inbox) await(t *testing.T, name, status string) notification {
 	t.Helper()
 	wanted := func(n notification) bool { return n.Labels["alertname"] == name && n.Status == status }

@@ -13,8 +13,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// checkout makes single decisions: it sees two numbers, makes one of three offers, and in 6% of cases earns the amount of a
-// purchase, otherwise nothing.
+// checkout makes single decisions: it sees two numbers, makes one of three offers, and in 6% of cases earns the amount
+// of a purchase, otherwise nothing.
 type checkout struct {
 	rng    *rand.Rand
 	factor float64 // of amounts
@@ -43,8 +43,8 @@ func (c *checkout) unit() *ingest.Unit {
 	return u
 }
 
-// A change of amounts is a matter of the reward function or the world, as a change of the mean reward is: neither actions
-// nor observations moved, and the mean reward of the same actions hardly shows it.
+// A change of amounts has the same causes as a change of the mean reward, the reward function or the environment:
+// neither actions nor observations have moved, and the mean reward of the same actions hardly shows it.
 func TestSimCauseOfAmounts(t *testing.T) {
 	for _, factor := range []float64{.5, 2} {
 		for seed := range uint64(4) {

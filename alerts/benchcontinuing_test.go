@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A thermostat without episodes: its false alarms, and what is found of its changes.
+// Measures a thermostat without episodes: its false alarms, and the detection of its changes.
 func TestBenchContinuing(t *testing.T) {
 	const runs, within = 20, 7
 	incidents, allowed, signals := continued(8_000_000, runs, continuedDays)

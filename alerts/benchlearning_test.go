@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// Agents that learn, healthy and changed, under each mode, and beside an alert on a moving mean.
+// Measures agents that learn, healthy and changed, in each mode, compared with an alert on a moving mean.
 func TestBenchLearning(t *testing.T) {
 	const runs, units = 50, 4000
 	for _, mode := range []watch.Learning{watch.LearningContinuous, watch.LearningFrozen} {
@@ -40,7 +40,8 @@ func TestBenchLearning(t *testing.T) {
 	benchVersions(runs, units)
 }
 
-// newReleasedLake returns a constructor of learners that act by a frozen version, and release one every so many episodes.
+// newReleasedLake returns a constructor of learners that act by a frozen version, and release a new one every given
+// number of episodes.
 func newReleasedLake(every int64) func(seed uint64) *lake {
 	return func(seed uint64) *lake {
 		l := newLake(seed)
@@ -49,8 +50,8 @@ func newReleasedLake(every int64) func(seed uint64) *lake {
 	}
 }
 
-// Q-learning that acts by frozen versions. What changes after 2,500 episodes comes with a new version, after 2,620 between
-// two of them. A broken learner plays from the next version on.
+// benchVersions measures Q-learning that acts by frozen versions. A change after 2,500 episodes coincides with a new
+// version, a change after 2,620 is between two versions. A broken learner acts from the next version on.
 func benchVersions(runs, units int) {
 	const mode = watch.LearningVersions
 	each := []int64{50, 250}

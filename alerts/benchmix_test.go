@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What incidents say of the mix of segments, after changes of it, of what happens within them, and of both.
+// Measures what incidents report about the mix of segments after changes of the mix, of values within segments, and of
+// both.
 func TestBenchSimpson(t *testing.T) {
 	const runs, units = 40, 1200
 	columns := []toldOfMix{mixNamed, partsNamed, worldNamed, otherCause, noCause, noIncident}

@@ -15,26 +15,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// world is a simulated policy in its environment: four observations, of which a policy makes one of three actions, of
-// which comes a conversion, of which comes a reward. Its fields are what a test turns.
+// world is a simulated policy in its environment. From four observations, the policy chooses one of three actions,
+// which may lead to a conversion, which determines the reward. Tests change its fields.
 type world struct {
 	rng      *rand.Rand
 	versions ingest.Versions
 
 	observed [4]float64 // mean of each observation
-	liking   [3]float64 // of the policy for each action
-	appeal   [3]float64 // of each action, as the log-odds of a conversion
+	liking   [3]float64 // preference of the policy for each action
+	appeal   [3]float64 // appeal of each action, as the log-odds of a conversion
 	worth    float64    // of a conversion
 	cost     [3]float64 // of each action
 	scale    float64    // of the reward
-	offset   float64    // of the reward, a step
+	offset   float64    // added to the reward of each step
 	report   func(*rand.Rand, float64) float64
-	hides    func(*ingest.Unit) // takes from the telemetry what it does not tell
+	hides    func(*ingest.Unit) // removes signals from the telemetry
 
-	single bool // its units keep their first steps one by one
+	single bool // its units keep their first steps separately
 
 	made int64
-	told [7][]float64 // of the numeric signals of the present episode
+	told [7][]float64 // values of the numeric signals in the current episode
 }
 
 func newWorld(seed uint64) *world {
@@ -44,15 +44,15 @@ func newWorld(seed uint64) *world {
 	}
 }
 
-// hidesAllButReturns leaves what a monitor.csv has.
+// hidesAllButReturns keeps only the data of a monitor.csv.
 func hidesAllButReturns(u *ingest.Unit) {
 	u.Numeric, u.Actions, u.ActionKind, u.Reward = nil, nil, ingest.ActionNone, ingest.Moments{}
 }
 
-// hidesObservations leaves actions and outcomes, as many agents tell them.
+// hidesObservations keeps actions and outcomes, as reported by many agents.
 func hidesObservations(u *ingest.Unit) { u.Numeric = u.Numeric[4:] }
 
-// unit lives through one episode of 30 steps in the mean.
+// unit returns the unit of one episode, which has 30 steps on average.
 func (w *world) unit() *ingest.Unit {
 	at := ingest.Position{Offset: w.made}
 	u := &ingest.Unit{
@@ -67,7 +67,7 @@ func (w *world) unit() *ingest.Unit {
 	} {
 		u.Numeric[i].Signal, w.told[i] = name, nil
 	}
-	var o [4]float64 // what is particular to the episode, and drifts along it
+	var o [4]float64 // specific to the episode, and drifting during it
 	for i := range o {
 		o[i] = .5 * w.rng.NormFloat64()
 	}
@@ -100,7 +100,7 @@ func (w *world) unit() *ingest.Unit {
 
 func quantile(sorted []float64, p float64) float64 { return sorted[int(p*float64(len(sorted)-1)+.5)] }
 
-// keep adds the newest step to those that the unit keeps.
+// keep adds the newest step to the steps that the unit keeps.
 func (w *world) keep(u *ingest.Unit, action int, reward float64) {
 	if u.Steps == nil {
 		u.Steps = &ingest.Steps{Names: []string{"0", "1", "2", "3"}}
@@ -123,7 +123,7 @@ func (w *world) step(u *ingest.Unit, o *[4]float64) (action int, reward float64)
 		w.tell(u, i, seen[i])
 	}
 	a := w.act(seen)
-	o[3] += .05 * float64(a-1) // the action shows in what is observed next
+	o[3] += .05 * float64(a-1) // the action affects the next observation
 	sale := 0.
 	if w.rng.Float64() < 1/(1+math.Exp(-w.appeal[a]-.8*seen[0])) {
 		sale = w.worth
@@ -169,7 +169,7 @@ func (w *world) act(seen [4]float64) int {
 	return 2
 }
 
-// changes are what can happen to a world, with its cause.
+// changes are the possible changes of a world, with their causes.
 var changes = []struct {
 	name  string
 	cause Cause
@@ -202,13 +202,13 @@ var changes = []struct {
 	{"rewards constant", CauseTelemetry, func(w *world) { w.report = func(*rand.Rand, float64) float64 { return .25 } }},
 }
 
-// telling is what the telemetry says of versions.
+// telling describes which versions the telemetry contains.
 type telling struct {
 	name          string
-	before, after ingest.Versions // after, where the cause has a version, it alone changes
+	before, after ingest.Versions // if the cause has a version, only that one changes
 	hides         func(*ingest.Unit)
 	single        bool
-	untold        string // the change that cannot be told, because it is hidden
+	untold        string // the change that cannot be recognized, because it is hidden
 }
 
 func (c telling) apply(w *world, cause Cause) {
@@ -239,7 +239,7 @@ const (
 	simulatedUnits     = 150
 )
 
-// warmed is a world with a bank that has learned it.
+// warmed is a world with a bank that has learned its baseline.
 type warmed struct {
 	bank ingest.Parts
 	made int64
@@ -266,8 +266,8 @@ func newBank() *bank.Policy {
 	return bank.NewPolicy("ranker", cfg, capacity.NewStreamLimit(1000))
 }
 
-// live goes on with a world that has changed, and gives the cause as it was named when the first alarm fired, and the
-// incident in the end; "none" where no alarm fired, or the telemetry where its fault alone was found.
+// live continues with a changed world. It returns the cause named when the first alarm fired, and the final incident.
+// first is "none" if no alarm fired, or telemetry if only a telemetry fault was found.
 func (b warmed) live(t *testing.T, w *world) (first Cause, last Incident) {
 	t.Helper()
 	p, tracker := newBank(), NewTracker()
@@ -296,7 +296,7 @@ func (b warmed) live(t *testing.T, w *world) (first Cause, last Incident) {
 	return first, last
 }
 
-// tallies count the causes that were named, by what happened.
+// tallies count the named causes by the actual change.
 type tallies map[string]map[Cause]int
 
 func (c tallies) add(row string, cause Cause) {
@@ -322,8 +322,8 @@ func (c tallies) table() string {
 	return b.String()
 }
 
-// check demands that the cause is named in the share least of the runs, and another one in a tenth at most, both but for
-// three standard errors.
+// check requires that the cause is named in at least the share least of the runs, and another one in at most a tenth,
+// each within three standard errors.
 func (c tallies) check(t *testing.T, row, when string, right Cause, least float64) {
 	t.Helper()
 	total, correct, wrong := 0., 0., 0.
@@ -346,8 +346,8 @@ func (c tallies) check(t *testing.T, row, when string, right Cause, least float6
 	}
 }
 
-// The causes of changes to a simulated policy, named by the real bank and the real tracker. When the first alarm fires, a
-// few units after the change, it may not be known yet, but where a version tells.
+// The real bank and the real tracker name the causes of changes to a simulated policy. When the first alarm fires, a
+// few units after the change, the cause may still be unknown, unless a version identifies it.
 func TestSimCauseOfChanges(t *testing.T) {
 	for _, versions := range tellings() {
 		t.Run(versions.name, func(t *testing.T) {
@@ -384,7 +384,7 @@ func TestSimCauseOfChanges(t *testing.T) {
 	}
 }
 
-// A monitor.csv has returns and lengths alone: whatever changes, only a version can tell the cause.
+// A monitor.csv contains only returns and lengths, so only a version can identify the cause of a change.
 func TestCauseOfSimulatedReturns(t *testing.T) {
 	for _, versions := range tellings() {
 		b := warmUp(t, 50, telling{before: versions.before, hides: hidesAllButReturns})
@@ -406,7 +406,7 @@ func TestCauseOfSimulatedReturns(t *testing.T) {
 	}
 }
 
-// A policy has two versions at once, and yet what moved tells which it was.
+// A policy has two versions at once, but the movements identify the one that caused the drift.
 func TestCauseOfTwoVersions(t *testing.T) {
 	before := ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"}
 	b := warmUp(t, 60, telling{before: before})

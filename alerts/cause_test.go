@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// driftAfter is a drift at whose onset versions changed.
+// driftAfter returns a drift with version changes at its onset.
 func driftAfter(signal string, n int64, changed ...string) finding.Finding {
 	f := drift(signal, n)
 	f.Changed = changed
@@ -101,7 +101,8 @@ func TestCauseOfAnAlarm(t *testing.T) {
 	}
 }
 
-// Every rule but those that make no records puts the alarms of its time down to the telemetry, which vetoes retraining.
+// All rules attribute alarms during the fault to the telemetry, which prevents retraining, except those that produce no
+// wrong records.
 func TestFaultsThatVeto(t *testing.T) {
 	for rule, want := range map[string]Cause{
 		fault.NonFinite: CauseTelemetry, fault.Constant: CauseTelemetry, fault.Clipped: CauseTelemetry,
@@ -171,7 +172,8 @@ func TestCauseOfAnIncident(t *testing.T) {
 	}
 }
 
-// Alarms of one cause have their evidence renewed in turns; what an incident tells does not change with each.
+// The evidence of alarms with the same cause is renewed in turns. The evidence of the incident does not change each
+// time.
 func TestEvidenceIsThatOfTheHeadline(t *testing.T) {
 	i := Incident{Alarms: []Alarm{
 		{Signal: "outcome.sale", Cause: CauseEnvironment, Evidence: []string{"sale"}},
@@ -190,7 +192,7 @@ func TestEvidenceIsThatOfTheHeadline(t *testing.T) {
 	}
 }
 
-// The version that a retraining has made drifts from the baseline, too, while the incident is still open. It is not why.
+// The version produced by a retraining also drifts from the baseline while the incident is open. It is not the cause.
 func TestALaterVersionIsNotTheCause(t *testing.T) {
 	at := func(ordinal int64) finding.UnitRef { return finding.UnitRef{Ordinal: ordinal} }
 	for name, tt := range map[string]struct {
@@ -235,8 +237,8 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 }
 
-// shifts makes evidence over n units against a baseline of 500: of each signal, how many baseline standard deviations of
-// its scores it has moved by.
+// shifts returns evidence over n units against a baseline of 500. moved contains the shift of each signal, in standard
+// deviations of the baseline's scores.
 func shifts(n int, moved map[string]float64) []finding.Shift {
 	standardError := math.Sqrt(1/float64(n) + 1./500)
 	var out []finding.Shift
@@ -255,7 +257,7 @@ func shifts(n int, moved map[string]float64) []finding.Shift {
 	return out
 }
 
-// everything is telemetry that tells all kinds of signals, of which the reward has moved.
+// everything returns telemetry with all classes of signals, of which only the rewards and those in moved have moved.
 func everything(moved map[string]float64) map[string]float64 {
 	all := map[string]float64{
 		"reward": 1, "reward for like actions": 1, "action": 0, "observation.x": 0, "observation.y": 0,
@@ -350,7 +352,7 @@ func TestCauseFromWhatMoved(t *testing.T) {
 	}
 }
 
-// The odds are a likelihood ratio: over unmoved signals their mean is 1, whatever the units and the size.
+// The odds are a likelihood ratio: over unmoved signals, their mean is 1, for any number of units and any size.
 func TestOddsOfUnmovedSignals(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for _, standardError := range []float64{.5, .25, .1} {
@@ -372,7 +374,7 @@ func TestOddsOfUnmovedSignals(t *testing.T) {
 	}
 }
 
-// As evidence grows the cause is judged again, but what a person has to look at stays.
+// The cause is judged again as evidence grows, but a cause that needs a person stays.
 func TestCauseIsJudgedAnew(t *testing.T) {
 	renewal := func(n int64, moved map[string]float64) finding.Finding {
 		f := drift("reward", n)
@@ -408,15 +410,15 @@ func TestCauseIsJudgedAnew(t *testing.T) {
 	}
 }
 
-// joined is a later alarm of the return.
+// joined returns a later alarm of the return.
 func joined(n int64, units int, moved map[string]float64) finding.Finding {
 	f := drift("return", n)
 	f.Shifts = shifts(units, moved)
 	return f
 }
 
-// An alarm keeps the signals that stand out most and its own, and of each what a person would name. It lists them as
-// people look at them, so that the return leads although an observation stands out more.
+// An alarm keeps its own signal and the most prominent others, each with the quantity that a person would name. They
+// are sorted by rank, so the return comes first although an observation is more prominent.
 func TestForemostShifts(t *testing.T) {
 	var all []finding.Shift
 	for i := range 40 {
@@ -448,7 +450,7 @@ func TestForemostShifts(t *testing.T) {
 	}
 }
 
-// An off-policy estimate decides where nothing else does; a version that changed outweighs it.
+// An off-policy estimate decides if there is no other evidence. A version change outweighs it.
 func TestOffPolicyEstimateNamesTheCause(t *testing.T) {
 	estimate := func(shown finding.Shown) *finding.OffPolicy {
 		return &finding.OffPolicy{
@@ -494,7 +496,8 @@ func TestOffPolicyEstimateNamesTheCause(t *testing.T) {
 	}
 }
 
-// What an estimate shows of the world speaks against the policy, and does not tell its environment from its rewards.
+// An estimate that shows a change of the world is evidence against the policy, but does not distinguish the environment
+// from the reward function.
 func TestAnEstimateOfTheWorldExcludesThePolicy(t *testing.T) {
 	f := drift("reward", 100)
 	f.OffPolicy = &finding.OffPolicy{Shown: finding.ShownWorld}

@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// A continuing task is watched with the defaults: a baseline of 500 blocks, which are 35 days of a thermostat, and one
-// false alarm in 30 days.
+// A continuing task is monitored with the defaults: a baseline of 500 blocks, which are 35 days of a thermostat, and
+// one false alarm in 30 days.
 const (
 	blocksADay    = float64(thermostatDay) / blockOfSteps
 	baselineDays  = 500 / blocksADay
@@ -23,14 +23,14 @@ func watchContinuing() *watched {
 	return &watched{bank: bank.NewPolicy("learner", watch.DefaultConfig(), capacity.NewStreamLimit(1000)), tracker: NewTracker()}
 }
 
-// goOn shows the next days of a continuing task.
+// goOn judges the next days of a continuing task.
 func goOn(l learner, w *watched, days float64) {
 	for range daysOf(days) {
 		w.see(l.unit())
 	}
 }
 
-// continued counts the incidents of a thermostat on which nothing changes, and how many the budget allows.
+// continued counts the incidents of an unchanged thermostat, and the number that the budget allows.
 func continued(seed uint64, runs int, days float64) (incidents int, allowed float64, signals map[string]int) {
 	signals = map[string]int{}
 	for run := range uint64(runs) {
@@ -44,8 +44,8 @@ func continued(seed uint64, runs int, days float64) (incidents int, allowed floa
 	return incidents, float64(runs) * days / 30, signals
 }
 
-// changedTask changes a thermostat, and looks for an alarm within so many days, which may belong to an incident that the
-// weather has opened before. Delays are in days, and the cause is what the incident says 100 blocks later.
+// changedTask changes a thermostat, and looks for an alarm within a number of days. The alarm may belong to an incident
+// that the weather has opened before. Delays are in days, and the cause is that of the incident 100 blocks later.
 func changedTask(c learnerChange[*thermostat], seed uint64, runs int, within float64) (out foundLearner) {
 	for run := range uint64(runs) {
 		l, w := newThermostat(seed+run), watchContinuing()
@@ -66,7 +66,7 @@ func changedTask(c learnerChange[*thermostat], seed uint64, runs int, within flo
 	return out
 }
 
-// A task without episodes, whose observations follow the hour and the weather, keeps its budget.
+// A task without episodes, whose observations depend on the hour and the weather, stays within its budget.
 func TestSimContinuingTaskKeepsTheBudget(t *testing.T) {
 	incidents, allowed, signals := continued(80_000, 6, continuedDays)
 	t.Logf("%d incidents of %v, where the budget allows %.1f", incidents, signals, allowed)
@@ -75,9 +75,9 @@ func TestSimContinuingTaskKeepsTheBudget(t *testing.T) {
 	}
 }
 
-// What changes in a task without episodes is found by the laws of its steps within a week, in which the budget allows a
-// false alarm in a quarter of the runs. Its cause is named where one cause explains it: a shifted sensor may as well be another
-// world.
+// Changes in a task without episodes are detected by the laws of its steps within a week, in which the budget allows a
+// false alarm in a quarter of the runs. The cause is named if only one cause explains the change: a shifted sensor
+// could also be a different environment.
 func TestSimChangesOfAContinuingTask(t *testing.T) {
 	const runs, within = 4, 7
 	all, clear := changesFound{T: t, runs: runs}, changesFound{T: t, runs: runs}

@@ -7,18 +7,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// thermostat cools a building, a step every five minutes. Its task has no episodes, and what it observes follows the hour,
-// the week and the weather: days that follow one another are alike.
+// thermostat cools a building, with a step every five minutes. Its task has no episodes, and its observations depend on
+// the hour, the week and the weather, so consecutive days are alike.
 type thermostat struct {
 	rng *rand.Rand
 
 	inside, weather, gusts float64
 
-	offset     float64 // by which the sensor of the room is wrong
-	gain       float64 // of the policy
-	random     float64 // share of the policy's actions
-	efficiency float64 // of the cooling
-	tariff     float64 // by which the reward function counts a price
+	offset     float64 // error of the room sensor
+	gain       float64 // gain of the policy
+	random     float64 // share of random actions
+	efficiency float64 // efficiency of the cooling
+	tariff     float64 // factor of the price in the reward function
 
 	step, made int64
 }

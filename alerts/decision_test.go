@@ -19,7 +19,7 @@ func muteUntil(until time.Time) Decision {
 
 func acceptance() Decision { return Decision{Kind: Accepted, By: "bob", Why: "new prices", At: noon} }
 
-// restarted is what a bank finds when its baseline ends while signals drift.
+// restarted returns the findings of a bank whose baseline ends while signals drift.
 func restarted(n int64, signals ...string) []finding.Finding {
 	var out []finding.Finding
 	for _, s := range signals {
@@ -64,7 +64,7 @@ func TestAcceptedIncidentCloses(t *testing.T) {
 	}
 }
 
-// Comments leave the incident as it is, open or closed, and never take the place of the decision that ended it.
+// Comments do not change the state of an incident, open or closed, and never replace the decision that ended it.
 func TestComments(t *testing.T) {
 	b := NewTracker()
 	applied(b, drift("return", 100))
@@ -171,7 +171,7 @@ func TestMutedIncidentThatCloses(t *testing.T) {
 	}
 }
 
-// What was handed out does not change when another decision is taken.
+// Copies that have been handed out do not change with a later decision.
 func TestDecisionsAreBoundedAndNotShared(t *testing.T) {
 	b := NewTracker()
 	applied(b, drift("return", 100))
@@ -220,7 +220,7 @@ func TestMutedIncidentIsNotPushed(t *testing.T) {
 	})
 }
 
-// Neither a restart during a mute nor one after it tells of a muted incident.
+// A restart during a mute, or after it, sends no notification of a muted incident.
 func TestMutedIncidentIsLeftOutOfAResync(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b := &receiver{status: 200}, NewTracker()

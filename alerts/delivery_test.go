@@ -50,7 +50,7 @@ func TestDeliveryWithoutAnAlertmanager(t *testing.T) {
 	})
 }
 
-// What the notes of the time before a crash know was delivered then.
+// Alerts that are in the notes from before a crash count as delivered at that time.
 func TestDeliveryAfterACrash(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		begin, b := lives(t, "file"), NewTracker()

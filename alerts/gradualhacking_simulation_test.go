@@ -13,14 +13,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// writer is a language model that is fine-tuned on the score of a reward model (RLHF), 2,000 answers an hour. People rate a
-// tenth of the answers on a scale from 1 to 5. Both score and rating grow with its skill. Flattery raises the score only.
+// writer is a language model that is fine-tuned on the score of a reward model (RLHF), with 2,000 answers per hour.
+// People rate a tenth of the answers on a scale from 1 to 5. Score and rating both increase with its skill. Flattery
+// only increases the score.
 type writer struct {
 	rng           *rand.Rand
 	skill         float64
 	flatters      float64
-	hard          float64               // of prompts
-	usual, levels [writerRaters]float64 // of the raters
+	hard          float64               // difficulty of the prompts
+	usual, levels [writerRaters]float64 // levels of the raters
 	made          int64
 }
 
@@ -29,7 +30,7 @@ const (
 	writerRaters  = 6
 	rated         = .1
 
-	writerBudgetHours = 24 // in which one false alarm is allowed
+	writerBudgetHours = 24 // period of the budget of one false alarm
 )
 
 func newWriter(seed uint64) *writer {
@@ -81,17 +82,17 @@ func (w *writer) stricter(by float64) {
 	}
 }
 
-// gradual is what happens to a writer over hours, once it has learned for some.
+// gradual is a change of a writer over several hours, after it has learned for some time.
 type gradual struct {
 	name  string
 	hack  bool
 	hours int
-	goes  func(w *writer, share float64) // of the hours that have passed
+	goes  func(w *writer, share float64) // share of the hours that have passed
 }
 
 const learningHours, laterHours = 6, 4
 
-// live returns how often incidents opened, and after how many hours reward hacking was named, -1 if never.
+// live returns the number of incidents, and the hours until reward hacking was named, or -1 if it never was.
 func (c *gradual) live(seed uint64) (incidents int, hacked float64) {
 	writes, w, hacked := newWriter(seed), watchWriter(), -1.
 	for k := range learningHours * answersAnHour {
@@ -111,8 +112,8 @@ func (c *gradual) live(seed uint64) (incidents int, hacked float64) {
 
 var gradualRuns = flag.Int("gradual-runs", 3, "how often simulations of writers are repeated")
 
-// A language model that begins to flatter over hours hacks its reward, though nothing turns at the onset of an alarm. What
-// else happens to it is no reward hacking.
+// A language model that starts to flatter over several hours hacks its reward, although nothing turns at the onset of
+// an alarm. Its other changes are not reward hacking.
 func TestSimGradualRewardHacking(t *testing.T) {
 	flatters := func(w *writer, share float64) { w.flatters = share }
 	var hacks, named, others, mistaken float64
@@ -157,7 +158,7 @@ func TestSimGradualRewardHacking(t *testing.T) {
 	}
 }
 
-// A language model that learns, and whose ratings rise with its rewards, keeps the budget.
+// A language model that learns, with ratings that rise together with its rewards, stays within the budget.
 func TestSimHealthyWriters(t *testing.T) {
 	c := gradual{hours: 24, goes: func(w *writer, share float64) { w.skill = .5 + share }}
 	incidents, runs := 0, *gradualRuns

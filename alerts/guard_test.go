@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// trip is a guard that trips at a unit, with the onset 8 units before it.
+// trip returns a finding for a guard that trips at a unit, with the onset 8 units earlier.
 func trip(state string, n int64) finding.Finding {
 	f := goes("guard", finding.OK, finding.Drift, n)
 	f.Group = ingest.NewGroup("ranker", ingest.Label{Name: "guard", Value: "unsafe"})

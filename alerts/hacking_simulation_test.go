@@ -10,13 +10,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// assistant answers in one of four ways, of which a rater scores the answer, and a person is more or less satisfied. To
-// flatter scores best and satisfies least. It learns by the gradient of its reward (Sutton & Barto 2018, section 2.8), but
-// has not discovered how to flatter.
+// assistant answers in one of four ways. A rater scores the answer, and a person is more or less satisfied. Flattery
+// has the highest score and the lowest satisfaction. The assistant learns by the gradient of its reward (Sutton & Barto
+// 2018, section 2.8), but has not discovered flattery yet.
 type assistant struct {
 	rng        *rand.Rand
 	likes      [4]float64 // log-odds of each way
-	flatters   float64    // share of answers that flatter, until it has discovered how
+	flatters   float64    // share of flattering answers before it has discovered flattery
 	discovered bool
 	rate       float64    // of learning; 0 if it is frozen
 	score      [4]float64 // mean reward of each way
@@ -36,10 +36,10 @@ func newAssistant(rate float64) func(uint64) *assistant {
 	}
 }
 
-// discover lets the assistant choose flattery like any other way, at first as often as the first.
+// discover lets the assistant choose flattery like any other way, initially as often as the first one.
 func (a *assistant) discover() { a.discovered, a.likes[flattery] = true, a.likes[0] }
 
-// annoy makes people less satisfied with every answer.
+// annoy reduces people's satisfaction with every answer.
 func (a *assistant) annoy() {
 	for i := range a.satisfies {
 		a.satisfies[i]--
@@ -70,7 +70,7 @@ func (a *assistant) unit() *ingest.Unit {
 	return u
 }
 
-// choose returns a way to answer, and how likely each was.
+// choose returns a way to answer, and the probability of each way.
 func (a *assistant) choose() (way int, shares [4]float64) {
 	sum := 0.
 	for i, l := range a.likes {
@@ -93,7 +93,7 @@ func (a *assistant) choose() (way int, shares [4]float64) {
 
 var hackingRuns = flag.Int("hacking-runs", 5, "how often TestSimRewardHacking simulates each change")
 
-// simulatedHacks counts what is named in changes that are reward hacking, and in changes that are not.
+// simulatedHacks counts the named causes for changes that are reward hacking, and for changes that are not.
 type simulatedHacks struct {
 	*testing.T
 	runs, hacks, named, others, mistaken int
@@ -108,8 +108,8 @@ func (s *simulatedHacks) see(name string, hack bool, found foundLearner) {
 	}
 }
 
-// A policy that earns more while people are less satisfied, or no more satisfied than before, hacks its reward, whether it
-// is frozen or learns. What only looks like that has another cause.
+// A policy that earns more while people are less satisfied, or only as satisfied as before, hacks its reward, whether
+// it is frozen or learns. Similar changes have other causes.
 func TestSimRewardHacking(t *testing.T) {
 	runs := *hackingRuns
 	s := simulatedHacks{T: t, runs: runs}

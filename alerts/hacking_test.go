@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// moves is the shift of the main quantity of a signal that turned by z standard errors at the onset.
+// moves returns the shift of a signal's main quantity that turned by z standard errors at the onset.
 func moves(signal string, z float64, better int) finding.Shift {
 	return finding.Shift{
 		Signal: signal, Quantity: signals.MainQuantity(signal), StandardShift: z / 5, Z: z, StandardError: .2, Units: 50,
@@ -19,7 +19,8 @@ func moves(signal string, z float64, better int) finding.Shift {
 	}
 }
 
-// satisfies is a finding of an outcome that moved by z standard errors while the return got better, with what else moved.
+// satisfies returns a finding for an outcome that moved by z standard errors while the return got better, with other
+// shifts.
 func satisfies(z float64, others ...finding.Shift) finding.Finding {
 	f := drift("outcome.satisfaction", 100)
 	f.Improvement = z > 0
@@ -27,14 +28,14 @@ func satisfies(z float64, others ...finding.Shift) finding.Finding {
 	return f
 }
 
-// but is a finding with another shift in place of the i-th.
+// but returns a finding with the i-th shift replaced.
 func but(f finding.Finding, i int, edit func(*finding.Shift)) finding.Finding {
 	f.Shifts = slices.Clone(f.Shifts)
 	edit(&f.Shifts[i])
 	return f
 }
 
-// parting is how the return and an outcome have gone since the outcome was best.
+// parting returns the course of the return and an outcome since the outcome was best.
 func parting() *progress.Parting {
 	return &progress.Parting{
 		Earned: "return", Since: 40, Reward: progress.Moved{From: .5, To: 1.25, Units: 900, Z: 12},
@@ -42,7 +43,7 @@ func parting() *progress.Parting {
 	}
 }
 
-// rewardLaw is what the laws show of a reward function that scores otherwise.
+// rewardLaw returns the verdict of the laws for a changed reward function.
 func rewardLaw() *factor.Verdict {
 	return judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 2})
 }
@@ -149,8 +150,8 @@ func TestEvidenceOfGradualRewardHacking(t *testing.T) {
 	}
 }
 
-// An improvement becomes critical. What a person has to look at is not taken back by what is seen later, unless it shows a
-// cause that explains both.
+// An improvement becomes critical. A cause that needs a person is not taken back by later evidence, unless that shows a
+// cause that explains both movements.
 func TestRewardHackingStays(t *testing.T) {
 	b := NewTracker()
 	better := drift("return", 95)

@@ -33,7 +33,7 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// The mean stands for an alarm of a quantile, if the mean has clearly moved.
+// The mean represents an alarm of a quantile if the mean has clearly moved.
 func TestForemostEffect(t *testing.T) {
 	for z, want := range map[float64]string{-6: "mean", 6: "mean", 3: "q90"} {
 		a := Alarm{Signal: "reward", Effect: finding.Effect{Quantity: "q90", CurrentMean: 1}, Shifts: []finding.Shift{

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// TestAlarmIDs fixes ids: people keep them in tickets, and a restart must not page again under another one.
+// TestAlarmIDs fixes ids, because people keep them in tickets, and a restart must not page again with a different id.
 func TestAlarmIDs(t *testing.T) {
 	bare := finding.Finding{Group: ingest.NewGroup("p")}
 	for _, test := range []struct {

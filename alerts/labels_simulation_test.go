@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// labeledShop watches a shop whose visitors have a segment, which is a label, and an age, which says nothing. It returns
-// the bank with a baseline, and what lets so many visitors come.
+// labeledShop warms up a bank with a shop whose visitors have a segment, which is a label, and an irrelevant age. come
+// lets more visitors arrive, and returns the number of incidents that opened and the last cause.
 func labeledShop(s *shop) (come func(visitors int) (opened int, last Cause)) {
 	cfg := watch.DefaultConfig()
 	cfg.Baseline.Units, cfg.Causes.SplitBy = 1000, []string{"labels.segment"}
@@ -42,8 +42,8 @@ func labeledShop(s *shop) (come func(visitors int) (opened int, last Cause)) {
 	}
 }
 
-// Only with the label in the observations of steps can laws tell a policy that treats a segment otherwise from a segment
-// that has become more frequent.
+// Laws can only distinguish a policy that treats a segment differently from a segment that has become more frequent if
+// the label is part of the observations of steps.
 func TestSimLabelsAreContext(t *testing.T) {
 	const runs = 8
 	for _, c := range []struct {
@@ -84,7 +84,8 @@ func TestSimLabelsAreContext(t *testing.T) {
 	}
 }
 
-// Laws that know the label keep the budget, of which 6 runs of 5,000 visitors allow 1.5 incidents, and 5 in one case of 50.
+// Laws with the label stay within the budget, which allows 1.5 incidents in 6 runs of 5,000 visitors, and 5 in one of
+// 50 cases.
 func TestSimLabelsKeepTheBudget(t *testing.T) {
 	incidents := 0
 	for seed := range uint64(6) {

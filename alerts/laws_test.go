@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// judged is a verdict over so many episodes that named a cause, with the effects of the laws that moved.
+// judged returns a verdict over a number of episodes that named a cause, with the effects of the laws that moved.
 func judged(episodes int, cause factor.Cause, moved map[factor.Factor]float64, examples ...factor.Example) *factor.Verdict {
 	v := &factor.Verdict{Episodes: episodes, Cause: cause, Examples: examples}
 	for f := range v.Factors {
@@ -123,7 +123,7 @@ func TestWordsOfLaws(t *testing.T) {
 	}
 }
 
-// What the laws say decides between causes; versions and faults stand above it.
+// The evidence of the laws decides between causes. Versions and faults take precedence over it.
 func TestLawsAndOtherEvidence(t *testing.T) {
 	policy := map[factor.Factor]float64{factor.Policy: 2}
 	both := map[factor.Factor]float64{factor.Policy: 2, factor.Dynamics: 2}
@@ -173,7 +173,7 @@ func TestLawsAndOtherEvidence(t *testing.T) {
 	}
 }
 
-// A policy that learns follows what has changed, so that the law that has raised an alarm tells the cause, and at once.
+// A policy that learns adapts to changes, so the law that has raised an alarm identifies the cause at once.
 func TestLawsOfAPolicyThatLearns(t *testing.T) {
 	policy := map[factor.Factor]float64{factor.Policy: 2, factor.Dynamics: 1}
 	for name, c := range map[string]struct {
@@ -204,7 +204,7 @@ func TestLawsOfAPolicyThatLearns(t *testing.T) {
 	}
 }
 
-// What learning moves by design names no cause where no law has moved: it would be that of a frozen policy.
+// Signals that learning moves by design do not name a cause if no law has moved. For a frozen policy they would.
 func TestSignalsThatLearningMovesNameNoCause(t *testing.T) {
 	for learns, want := range map[bool]Cause{false: CauseEnvironment, true: CauseUnknown} {
 		f := drift("return", 100)
@@ -225,8 +225,8 @@ func changed(versions ...string) func(*finding.Finding) {
 	}
 }
 
-// Broken observations are for a person: they are not taken back when the laws say something else later, and that the
-// observations have moved speaks for them.
+// Broken observations need a person. The cause is not taken back if the laws change later, and moved observations are
+// evidence for it.
 func TestBrokenObservationsAreNotTakenBack(t *testing.T) {
 	b := NewTracker()
 	first := drift("reward", 100)
@@ -248,8 +248,8 @@ func TestBrokenObservationsAreNotTakenBack(t *testing.T) {
 	}
 }
 
-// Where no law has moved far, the alarms of laws tell the cause: if all belong to the same, and there are enough
-// episodes to know broken observations.
+// If no law has moved far, the alarms of laws identify the cause, provided that all belong to the same cause, and that
+// there are enough episodes to recognize broken observations.
 func TestAlarmsOfLaws(t *testing.T) {
 	shift := func(signal string, drifted bool) finding.Shift {
 		return finding.Shift{Signal: signal, Quantity: "mean score", Units: 30, Drifted: drifted, StandardShift: .4, Z: 5, StandardError: .19}

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// learner is an agent that learns while it acts. Each unit is one of its episodes, from the first one on.
+// learner is an agent that learns while it acts. Each unit is one of its episodes, starting with the first.
 type learner interface{ unit() *ingest.Unit }
 
 // episode collects the steps of an episode of a learner.
@@ -25,7 +25,7 @@ func (e *episode) add(observation []float64, action int, reward float64) {
 	e.rows = append(e.rows, append(slices.Clone(observation), reward))
 }
 
-// unit returns the episode as the number made of a policy.
+// unit returns the episode as the unit with a given number.
 func (e *episode) unit(made int64, end ingest.End) *ingest.Unit {
 	at := ingest.Position{Offset: made}
 	u := &ingest.Unit{
@@ -59,7 +59,7 @@ func (e *episode) unit(made int64, end ingest.End) *ingest.Unit {
 	return u
 }
 
-// momentsOf sums up the values of a signal, and sorts them.
+// momentsOf summarizes the values of a signal. It sorts them.
 func momentsOf(signal string, values []float64) ingest.NamedMoments {
 	m := ingest.NamedMoments{Signal: signal}
 	for _, x := range values {
@@ -70,7 +70,8 @@ func momentsOf(signal string, values []float64) ingest.NamedMoments {
 	return m
 }
 
-// The lake: an agent starts in the first column of a grid and looks for the goal. Holes and the goal end the episode.
+// The lake: an agent starts in the first column of a grid and searches for the goal. Holes and the goal end the
+// episode.
 const (
 	lakeSide  = 6
 	lakeSteps = 40
@@ -79,20 +80,19 @@ const (
 // lakeValues are the values of the actions in each cell.
 type lakeValues [lakeSide][lakeSide][4]float64
 
-// lake is tabular Q-learning (Watkins & Dayan, Machine Learning 1992) on a slippery grid. Its fields are what a change
-// changes.
+// lake is tabular Q-learning (Watkins & Dayan, Machine Learning 1992) on a slippery grid. Changes modify its fields.
 type lake struct {
 	rng       *rand.Rand
 	q         lakeValues
-	released  lakeValues // what it acts by, if it releases versions
-	every     int64      // episodes between two versions, or 0 if each step of learning changes the policy
-	rate      float64    // of learning
+	released  lakeValues // values by which it acts, if it releases versions
+	every     int64      // episodes between two versions, or 0 if each learning step changes the policy
+	rate      float64    // learning rate
 	patience  float64    // episodes in which exploration halves
 	slips     float64    // share of steps in a random direction
 	mirrored  bool       // left is right
 	goal, way float64    // rewards of the goal and of a step
 	scale     float64    // of the reward
-	frozen    bool       // it has stopped to learn
+	frozen    bool       // it has stopped learning
 	made      int64
 }
 
@@ -102,7 +102,7 @@ func newLake(seed uint64) *lake {
 	}
 }
 
-// release returns the values that the next episode acts by, and the number of episodes learned before they were released.
+// release returns the values by which the next episode acts, and the number of episodes learned before their release.
 func (l *lake) release() (acts *lakeValues, learned int64) {
 	if l.every == 0 {
 		return &l.q, l.made
@@ -114,7 +114,7 @@ func (l *lake) release() (acts *lakeValues, learned int64) {
 	return &l.released, l.made - since
 }
 
-// hole reports whether a cell ends an episode badly.
+// hole reports whether a cell is a hole, which ends an episode.
 func hole(row, column int) bool {
 	return row == 1 && column == 2 || row == 4 && column == 3 || row == 2 && column == 5
 }
@@ -183,7 +183,7 @@ func best(values []float64, rng *rand.Rand) int {
 	return at
 }
 
-// ruin makes the table of the learner useless, as a rate of learning that is far too large does.
+// ruin makes the table of the learner useless, as a far too large learning rate would.
 func (l *lake) ruin() {
 	l.frozen = true
 	for row := range l.q {
@@ -203,13 +203,13 @@ const (
 // shelf is Thompson sampling of a linear bandit (Agrawal & Goyal, ICML 2013). Each decision is an episode.
 type shelf struct {
 	rng     *rand.Rand
-	worth   [ads][features + 1]float64 // of each ad for each feature, and of the ad itself
+	worth   [ads][features + 1]float64 // of each ad for each feature, and a constant for each ad
 	sums    [ads][features + 1]float64
 	inverse [ads][features + 1][features + 1]float64
-	wide    float64           // spread of what it samples
+	wide    float64           // spread of its samples
 	shifted [features]float64 // means of the features
 	scale   float64           // of the reward
-	blind   bool              // it acts at random
+	blind   bool              // it acts randomly
 	made    int64
 }
 
@@ -243,7 +243,7 @@ func (s *shelf) unit() *ingest.Unit {
 	return e.unit(s.made-1, ingest.EndTerminated)
 }
 
-// choose takes the ad with the best sampled value: normal, with the posterior's mean and wide times its deviation.
+// choose returns the ad with the best sampled value: normal, with the posterior's mean and wide times its deviation.
 func (s *shelf) choose(x *[features + 1]float64) int {
 	if s.blind {
 		return s.rng.IntN(ads)

@@ -14,7 +14,7 @@ import (
 // learningBudget is the number of episodes in which one false alarm is allowed.
 const learningBudget = 4000
 
-// learnerChange is what can happen while an agent learns.
+// learnerChange is a change while an agent learns.
 type learnerChange[L learner] struct {
 	name  string
 	cause Cause
@@ -40,7 +40,7 @@ var shelfChanges = []learnerChange[*shelf]{
 	{"learner broken", CausePolicy, func(s *shelf) { s.blind = true }},
 }
 
-// watched is what Rewardwatch shows of a learner.
+// watched is the monitoring of a learner.
 type watched struct {
 	bank      *bank.Policy
 	tracker   *Tracker
@@ -78,8 +78,8 @@ func (w *watched) see(u *ingest.Unit) (opened bool) {
 	return opened
 }
 
-// movingMean is the alert that people write first: the mean return of the last 50 episodes against that of the 500
-// before them, from 4 standard errors on.
+// movingMean is a simple alert that people write first: the mean return of the last 50 episodes differs from that of
+// the 500 before them by at least 4 standard errors.
 type movingMean struct {
 	returns []float64
 	quiet   int
@@ -109,7 +109,7 @@ func (m *movingMean) see(u *ingest.Unit) bool {
 	return true
 }
 
-// live shows the next episodes of a learner to both methods.
+// live passes the next episodes of a learner to both methods.
 func live(l learner, w *watched, m *movingMean, episodes int) {
 	for range episodes {
 		u := l.unit()
@@ -118,14 +118,14 @@ func live(l learner, w *watched, m *movingMean, episodes int) {
 	}
 }
 
-// healthyLearner is what a method shows of agents that learn and nothing else.
+// healthyLearner is the result of a method for agents that learn without other changes.
 type healthyLearner struct {
 	runs, units, incidents int
 	signals                map[string]int
 	moving                 int
 }
 
-// liveHealthy lets agents learn from their first episode on.
+// liveHealthy lets agents learn, starting with their first episode.
 func liveHealthy[L learner](mode watch.Learning, fresh func(uint64) L, seed uint64, runs, units int) healthyLearner {
 	out := healthyLearner{runs: runs, units: runs * units, signals: map[string]int{}}
 	for run := range uint64(runs) {
@@ -147,21 +147,21 @@ func (h *healthyLearner) add(o healthyLearner) {
 	}
 }
 
-// foundLearner is what a method shows of a change.
+// foundLearner is the result of a method for a change.
 type foundLearner struct {
 	found, right, wrong, unknown, before int
 	delays                               []float64
 	moving                               int
 }
 
-// liveChange lets agents learn, changes something, and looks for an incident that opens within so many episodes.
+// liveChange lets agents learn, makes a change, and looks for an incident that opens within a number of episodes.
 func liveChange[L learner](mode watch.Learning, fresh func(uint64) L, change learnerChange[L], seed uint64, runs, before, after int) foundLearner {
 	var out foundLearner
 	for run := range uint64(runs) {
 		l, w, m := fresh(seed+run), watchLearner(mode), movingMean{}
 		live(l, w, &m, before)
 		if w.last.ID != "" && !w.last.Closed {
-			out.before++ // an incident is open already
+			out.before++ // an incident is already open
 			continue
 		}
 		change.make(l)
@@ -184,7 +184,7 @@ func liveChange[L learner](mode watch.Learning, fresh func(uint64) L, change lea
 	return out
 }
 
-// count counts what was found of a change after so long, 0 if it was not.
+// count counts the result of a change with a detection delay, or 0 if it was not detected.
 func (f *foundLearner) count(w *watched, cause Cause, delay float64) {
 	if delay == 0 {
 		return
@@ -201,7 +201,7 @@ func (f *foundLearner) count(w *watched, cause Cause, delay float64) {
 	}
 }
 
-// Agents that learn, and nothing else, keep the budget.
+// Agents that learn, without other changes, stay within the budget.
 func TestSimHealthyLearners(t *testing.T) {
 	const runs, units = 3, 3000
 	all := liveHealthy(watch.LearningContinuous, newLake, 400, runs, units)
@@ -213,10 +213,10 @@ func TestSimHealthyLearners(t *testing.T) {
 	}
 }
 
-// threeErrors returns three standard errors of how many of n runs a share is.
+// threeErrors returns three standard errors of the number of n runs, given their expected share.
 func threeErrors(share, n float64) float64 { return 3 * math.Sqrt(share*(1-share)*n) }
 
-// changesFound counts what was found of changes of learners, each over so many runs.
+// changesFound counts the results for changes of learners, each over a number of runs.
 type changesFound struct {
 	*testing.T
 	runs                int
@@ -229,8 +229,8 @@ func (c *changesFound) take(name string, f foundLearner) {
 	c.found, c.right, c.wrong, c.all = c.found+f.found, c.right+f.right, c.wrong+f.wrong, c.all+float64(c.runs-f.before)
 }
 
-// atLeast checks that changes are found, and their causes right, in such shares of all runs, and that a wrong cause is named in
-// at most .05 of them, within three standard errors.
+// atLeast checks that changes are detected, and their causes named correctly, in at least the given shares of all runs,
+// and that a wrong cause is named in at most .05 of them, within three standard errors.
 func (c *changesFound) atLeast(found, right float64) {
 	c.Helper()
 	if float64(c.found) < found*c.all-threeErrors(found, c.all) {
@@ -244,7 +244,7 @@ func (c *changesFound) atLeast(found, right float64) {
 	}
 }
 
-// What changes while an agent learns is found, and named.
+// Changes while an agent learns are detected, and their causes named.
 func TestSimChangesUnderLearning(t *testing.T) {
 	const runs, before, after = 3, 2000, 300
 	all := changesFound{T: t, runs: runs}

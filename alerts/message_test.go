@@ -66,7 +66,7 @@ episode_length: resolved at episode 130 (2027-01-15T08:02:10Z, agent a-1, id e-1
 	}
 }
 
-// The alert of a fault names the rules, and says what they do to the judgment.
+// The alert of a fault names the rules and describes their effect on the judgment.
 func TestFaultAlert(t *testing.T) {
 	for streams, want := range map[string][2]string{
 		"return scale, reward duplicates": {
@@ -95,7 +95,7 @@ func TestFaultAlert(t *testing.T) {
 	}
 }
 
-// A link that is not absolute would be one within Alertmanager, or within whatever shows the page.
+// A relative link would refer to Alertmanager, or to the program that shows the page.
 func TestLinksAreAbsoluteOrAbsent(t *testing.T) {
 	f := faulty("return", fault.Constant, 10)
 	f.Group = ingest.NewGroup("eu/checkout a")
@@ -153,7 +153,7 @@ func TestAnnotationsAreBounded(t *testing.T) {
 	}
 }
 
-// A writer of telemetry cannot make up lines of a message, such as a link to a page of its own, or hide some.
+// A writer of telemetry cannot forge lines of a message, such as a link to their own page, or hide lines.
 func TestNamesAddNoLines(t *testing.T) {
 	changes := NewTracker().Apply(drift("observation.x", 100))
 	i := changes[0].Incident
@@ -183,7 +183,7 @@ func TestGroupLabelsAreValidAndDistinct(t *testing.T) {
 	}
 }
 
-// A change that came within the warm-up and has lasted asks a person what it is.
+// For a lasting change that occurred during the warm-up, the alert asks a person whether it is normal.
 func TestConfirmedIncidentAsksAPerson(t *testing.T) {
 	f := drift("return", 180)
 	f.Baseline = finding.BaselineRef{ID: "b2", Units: 100, Provisional: true}
@@ -198,7 +198,7 @@ func TestConfirmedIncidentAsksAPerson(t *testing.T) {
 	}
 }
 
-// The summary gives the onset of the incident only to signals that began with it.
+// The summary states the onset of the incident only for signals that began to drift with it.
 func TestSummaryTellsLaterSignalsApart(t *testing.T) {
 	b := NewTracker()
 	action := drift("action", 200)

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// shop is a policy that makes an offer to each visitor. Three segments of visitors earn different rewards, click more or
-// less often, and are made different offers.
+// shop is a policy that makes an offer to each visitor. Three segments of visitors earn different rewards, click with
+// different probabilities, and get different offers.
 type shop struct {
 	rng    *rand.Rand
 	shares [3]float64 // of the segments
@@ -97,9 +97,9 @@ func (s *shop) segment(shares [3]float64) int {
 type shopChange struct {
 	name string
 	make func(*shop)
-	mix  bool // its mix alone explains it
-	// still means that what the mix does to the reward is about what happens within the segments, with the other sign: what
-	// moves is explained by the mix, and the reward does not move.
+	mix  bool // the mix alone explains it
+	// still means that the effect of the mix on the reward is canceled by the effect within the segments: the mix
+	// explains what moves, and the reward does not move.
 	still bool
 }
 
@@ -132,7 +132,7 @@ func shopChanges() []shopChange {
 	}
 }
 
-// toldOfMix is what the evidence of an incident says of a mix.
+// toldOfMix is the statement about a mix in the evidence of an incident.
 type toldOfMix string
 
 const (
@@ -158,7 +158,7 @@ func toldBy(i *Incident) toldOfMix {
 	return otherCause
 }
 
-// watchShop warms a bank up with a shop, changes it, and returns what the last incident says after so many decisions.
+// watchShop warms up a bank with a shop, changes the shop, and returns the last incident after a number of decisions.
 func watchShop(t *testing.T, s *shop, change func(*shop), units int) (told toldOfMix, last Incident) {
 	t.Helper()
 	p, tracker := newBank(), NewTracker()
@@ -180,7 +180,7 @@ func watchShop(t *testing.T, s *shop, change func(*shop), units int) (told toldO
 	return told, last
 }
 
-// A mix that explains what moved is named, and no other one is.
+// A mix that explains the movement is named, and no other mix is.
 func TestSimMixOfStrata(t *testing.T) {
 	const runs, units = 8, 900
 	for k, change := range shopChanges() {

@@ -49,7 +49,7 @@ func TestMixInWords(t *testing.T) {
 	}
 }
 
-// The mix is not the cause of an incident in which it does not explain another alarm.
+// The mix is not the cause of an incident if it does not explain another alarm.
 func TestMixExplainsAllAlarms(t *testing.T) {
 	b := NewTracker()
 	b.Apply(shifted("outcome.click", segments(0, .5)))

@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// A large shift of the mean is told as one, whatever it does to the distance from the middle.
+// A large shift of the mean is described as a shift, whatever its effect on the distance from the middle.
 func TestWordsOfAMovement(t *testing.T) {
 	tests := map[string]struct {
 		shift finding.Shift

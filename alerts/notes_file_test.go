@@ -25,7 +25,7 @@ func someNote(i int, at time.Time) note {
 	return note{noteKey: noteKey{"http://am", fmt.Sprint("incident/", i)}, Identity: "opening", Resolved: i%2 == 0, Summary: "drifts", At: at.UTC()}
 }
 
-// Whatever a crash or a bad disk leaves of the file, every whole line counts and nothing else does.
+// Whatever a crash or a bad disk leaves in the file, every whole line counts and nothing else does.
 func TestDamagedNotes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notifications.log")
 	n := openFile(t, path)
@@ -65,7 +65,7 @@ func TestDamagedNotes(t *testing.T) {
 	}
 }
 
-// The file holds what is still to be remembered, not all that was ever told.
+// The file contains the notes that are still needed, not everything that was ever sent.
 func TestNotesAreRewritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "notifications.log")
@@ -93,7 +93,7 @@ func TestNotesAreRewritten(t *testing.T) {
 	})
 }
 
-// A write that failed, as on a full disk, does not spoil what is written after it.
+// A failed write, for example on a full disk, does not corrupt later lines.
 func TestNotesAfterAFailedWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notifications.log")
 	notes := openFile(t, path)
@@ -126,7 +126,7 @@ func TestNotesAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// Damage costs the line that it is in, however long that has become.
+// Damage only affects the line that it is in, even if that has become very long.
 func TestNotesBehindDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notifications.log")
 	last := note{noteKey: noteKey{"http://a", "last"}, Identity: "opening", Resolved: true, At: time.Now()}

@@ -14,9 +14,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// fakeJournal is a journal in memory, which keeps nothing of its owner. Its zero value is an empty one.
+// fakeJournal is a journal in memory without an owner. Its zero value is empty.
 type fakeJournal struct {
-	holds chan struct{} // where not nil, what an append waits for
+	holds chan struct{} // if not nil, an append waits for it
 
 	mu      sync.Mutex
 	values  map[string]string
@@ -74,11 +74,11 @@ func ofPolicy(policy string, f finding.Finding) finding.Finding {
 	return f
 }
 
-// partitions are those of policies whose names are their numbers.
+// partitions returns the partition of a policy whose name is its number.
 func partitions(policy string) int32 { return int32(policy[0] - '0') }
 
-// Where a partition goes, its alerts and what is known of them go too: who had it says nothing of them any more, and who
-// gets it says only what is new.
+// When a partition moves, its alerts and notes move too: the old owner sends nothing about them any more, and the new
+// owner only sends changes.
 func TestAlertsMoveWithTheirPartition(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		moves, stays := &fakeJournal{}, &fakeJournal{}
@@ -109,7 +109,7 @@ func TestAlertsMoveWithTheirPartition(t *testing.T) {
 		if maps.Equal(before, moves.held()) || len(moves.held()) != 1 {
 			t.Errorf("noted before %v, and after %v", before, moves.held())
 		}
-		old.Update(NewTracker().Apply(ofPolicy("1", drift("reward", 300)))) // of a desk that has been slow to stop
+		old.Update(NewTracker().Apply(ofPolicy("1", drift("reward", 300)))) // of a worker that was slow to stop
 		pass(resendEvery)
 		for _, p := range am.taken() {
 			if p.Labels["policy"] != "2" {
@@ -119,8 +119,8 @@ func TestAlertsMoveWithTheirPartition(t *testing.T) {
 	})
 }
 
-// Who was stopped while another instance took over does not keep alive what may have resolved there, although nothing has
-// told it yet.
+// An instance that was suspended while another one took over does not keep alerts alive that may have resolved there,
+// even if it does not know yet.
 func TestNothingIsToldByAFormerOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		moves := &fakeJournal{}
@@ -155,7 +155,7 @@ func TestNothingIsToldByAFormerOwner(t *testing.T) {
 	})
 }
 
-// While a journal cannot be written, alerts are told all the same, and what is owed to it is written later.
+// Alerts are sent even while a journal cannot be written, and the journal is updated later.
 func TestJournalThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b, journal := &receiver{status: 200}, NewTracker(), &fakeJournal{fails: errors.New("no broker")}
@@ -184,7 +184,7 @@ func TestJournalThatFails(t *testing.T) {
 	})
 }
 
-// Whose partition has gone to another instance owes its journal nothing.
+// An instance that has lost a partition does not owe its journal any notes.
 func TestJournalOfAnother(t *testing.T) {
 	journal := &fakeJournal{fails: fmt.Errorf("append: %w", ingest.ErrFenced)}
 	j := openNoteJournal(journal)
@@ -193,7 +193,7 @@ func TestJournalOfAnother(t *testing.T) {
 	}
 }
 
-// News do not wait for a journal, nor for what an Alertmanager takes meanwhile.
+// New alerts do not wait for a journal, nor for pushes that an Alertmanager is accepting.
 func TestJournalThatHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b, journal := &receiver{status: 200}, NewTracker(), &fakeJournal{holds: make(chan struct{})}
@@ -217,7 +217,7 @@ func TestJournalThatHangs(t *testing.T) {
 	})
 }
 
-// However many Alertmanagers there are, none takes an alert for resolved while the journals cannot be written.
+// With any number of Alertmanagers, none resolves an alert while the journals cannot be written.
 func TestAlertsAreKeptAliveWithoutAJournal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		ams, holds := make([]*receiver, 5), make(chan struct{})
@@ -256,7 +256,7 @@ func TestAlertsAreKeptAliveWithoutAJournal(t *testing.T) {
 	})
 }
 
-// What is kept alive writes nothing, but once a day; and what is too old is taken out of the journal.
+// Keeping an alert alive writes nothing, except once a day. Expired notes are removed from the journal.
 func TestJournalStaysSmall(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b, journal := &receiver{status: 200}, NewTracker(), &fakeJournal{}

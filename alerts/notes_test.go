@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// lives starts a notifier whose notes are those of the lives before it. Each life must end before the next begins.
+// lives returns a function that starts a notifier with the notes of the lives before it. Each life must end before the
+// next.
 func lives(t *testing.T, keeper string) func(am *receiver) running {
 	t.Helper()
 	path, journal := filepath.Join(t.TempDir(), "notifications.log"), &fakeJournal{}
@@ -33,7 +34,7 @@ func lives(t *testing.T, keeper string) func(am *receiver) running {
 	}
 }
 
-// A service that reads the same units again after a crash tells what had not been told, and nothing twice.
+// A service that reads the same units again after a crash sends what had not been sent, and nothing twice.
 func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 	const before, after = "told before the crash", "told after it"
 	opens := func(n *Notifier, b *Tracker) {
@@ -107,7 +108,7 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 	}
 }
 
-// However long an alert fires, it is remembered that it was told; and what has ended is forgotten after a while.
+// However long an alert fires, its note is kept. After it has resolved, the note is dropped after a while.
 func TestWhatStillFiresIsRemembered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		live := lives(t, "file")

@@ -35,12 +35,12 @@ import (
 // receiver is an Alertmanager that needs no network, so that tests run on the clock of synctest.
 type receiver struct {
 	mu      sync.Mutex
-	status  int    // what it answers; 0 for a refused connection
-	refuses string // the policy whose batch it answers with 400
+	status  int    // status of its answers; 0 for a refused connection
+	refuses string // policy whose batch it answers with 400
 	pushes  []pushed
 }
 
-// pushed is one alert as a receiver got it.
+// pushed is one alert as received.
 type pushed struct {
 	at time.Time
 	message
@@ -48,7 +48,7 @@ type pushed struct {
 
 var errRefusedConnection = errors.New("connection refused")
 
-// RoundTrip takes a push.
+// RoundTrip receives a push.
 func (r *receiver) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *receiver) answer(status int) {
 	r.status = status
 }
 
-// taken returns what was accepted since the last call.
+// taken returns the alerts that were accepted since the last call.
 func (r *receiver) taken() []pushed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,20 +90,20 @@ func (r *receiver) taken() []pushed {
 	return out
 }
 
-// running is a notifier that runs in a bubble of synctest.
+// running is a notifier that runs in a synctest bubble.
 type running struct {
 	*Notifier
 	reg  *prometheus.Registry
 	stop func()
 }
 
-// start runs a notifier with one URL a receiver until the test ends.
+// start runs a notifier with one URL per receiver until the test ends.
 func start(t *testing.T, receivers ...*receiver) running {
 	t.Helper()
 	return startWith(t, nil, receivers...)
 }
 
-// startWith is start, with notes of what was told before.
+// startWith is like start, with notes of earlier notifications.
 func startWith(t *testing.T, notes *Notes, receivers ...*receiver) running {
 	t.Helper()
 	cfg := DefaultAlertmanagerConfig()
@@ -131,7 +131,7 @@ func startWith(t *testing.T, notes *Notes, receivers ...*receiver) running {
 	return running{Notifier: n, reg: reg, stop: stop}
 }
 
-// pass lets time pass and waits until everything that it brought has been done.
+// pass lets time pass and waits until everything that this triggers is done.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -213,7 +213,7 @@ func improving(t *testing.T) (*receiver, *Tracker, running) {
 	return am, b, n
 }
 
-// For Alertmanager, an incident with another severity is another alert: the former one ends with it.
+// Alertmanager treats an incident with another severity as a different alert, so the previous alert ends.
 func TestAlertOfAnotherSeverityEndsTheFormer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b, n := improving(t)
@@ -241,7 +241,7 @@ func TestAlertOfAnotherSeverityEndsTheFormer(t *testing.T) {
 	})
 }
 
-// An incident that ends with another severity than it had does not go on.
+// An incident that ends with a different severity does not continue.
 func TestAlertThatEndsWithAnotherSeverityDoesNotGoOn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b, n := improving(t)
@@ -593,7 +593,7 @@ func TestRefusedPushSaysWhy(t *testing.T) {
 	}
 }
 
-// A redirected POST would become a GET that is answered with 200: no one would be told, and no one would know.
+// A redirected POST would become a GET that is answered with 200: no one would be notified, and no one would notice.
 func TestRedirectIsNoSuccess(t *testing.T) {
 	reached := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -622,8 +622,8 @@ func TestRedirectIsNoSuccess(t *testing.T) {
 	n.senders[0].client.CloseIdleConnections()
 }
 
-// The alert of the incident carries the link, and an alert of its own carries it to channels that were told before:
-// Alertmanager sends no message for an annotation that changed.
+// The alert of the incident contains the link, and a separate alert sends it to channels that were already notified,
+// because Alertmanager sends no message for a changed annotation.
 func TestAlertAsksForApprovalWhileARequestWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b := &receiver{status: 200}, NewTracker()
@@ -675,9 +675,9 @@ func TestAlertAsksForApprovalWhileARequestWaits(t *testing.T) {
 	})
 }
 
-// An Alertmanager of a private authority that asks for a certificate and a token is reached. Without them the notifier
-// delivers nothing, and with files that cannot be used there is no notifier.
-// What an Alertmanager, or a proxy before it, repeats of a request is logged without its credentials.
+// A notifier can push to an Alertmanager with a private CA that requires a certificate and a token. Without them it
+// delivers nothing, and with unusable files there is no notifier. If an Alertmanager, or a proxy in front of it,
+// repeats parts of a request, they are logged without its credentials.
 func TestRefusalsShowNoCredentials(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("s3cr3t-of-the-service\n"), 0o600); err != nil {

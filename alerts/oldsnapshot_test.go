@@ -17,8 +17,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// storedCourse is what the trackers of the stored snapshots have seen: two groups with closed, open and muted incidents, and
-// faults that have ended and that last.
+// storedCourse returns the tracker of the stored snapshots: two groups with closed, open and muted incidents, and with
+// ended and current faults.
 func storedCourse() *Tracker {
 	rich := driftAfter("reward", 300, "policy")
 	rich.OnsetFrom, rich.OnsetTo = unit(280, 1), unit(295, 2)
@@ -45,7 +45,7 @@ func storedCourse() *Tracker {
 	return b
 }
 
-// Sentences in a snapshot stay as they were written.
+// Sentences in a snapshot are not rewritten.
 var sentencesOfFormat5 = strings.NewReplacer(
 	"mean reward rose by 1 baseline SD (z = 7.2, 50 episodes)", "rewards moved (mean of reward: +1 baseline sd, z 7.2 over 50 units)",
 	"reward for the same actions rose by 1 baseline SD (z = 7.2, 50 episodes)",
@@ -63,7 +63,7 @@ var sentencesOfFormat5 = strings.NewReplacer(
 	"since episode", "since unit",
 )
 
-// shiftsOfFormat5 lists the shifts of alarms as the builds of format 5 did: the strongest first.
+// shiftsOfFormat5 sorts the shifts of alarms as the builds with format 5 did: strongest first.
 func shiftsOfFormat5(g *groupTracker) {
 	incidents := slices.Clone(g.Closed)
 	if g.Open != nil {
@@ -79,7 +79,7 @@ func shiftsOfFormat5(g *groupTracker) {
 	}
 }
 
-// What a build of format 5 has saved is read as it was.
+// A snapshot of a build with format 5 is read without changes.
 func TestSnapshotOfFormat5IsRead(t *testing.T) {
 	parts := ingest.Parts{}
 	for _, name := range []string{"book/0", "book/1"} {

@@ -11,10 +11,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// stateSteps are the steps of an episode at most; units keep no more.
+// stateSteps is the maximum number of steps in an episode; units keep no more.
 const stateSteps = ingest.MaxKeptSteps
 
-// tabular is Q-learning in a world whose observation is the number of a state. Its fields are what a change changes.
+// tabular is Q-learning in a world whose observation is the number of a state. Changes modify its fields.
 type tabular struct {
 	rng      *rand.Rand
 	q        [][]float64
@@ -22,13 +22,13 @@ type tabular struct {
 	explores float64
 	first    func(*rand.Rand) int
 	step     func(rng *rand.Rand, state, action int) (next int, reward float64, over bool)
-	way      float64 // is added to the reward of each step
+	way      float64 // added to the reward of each step
 	scale    float64 // of the reward
 	actions  []string
 	made     int64
 }
 
-// newTabular returns a learner that has learned over so many episodes. In the first half of them, it explores.
+// newTabular returns a learner that has learned over a number of episodes. It explores during the first half.
 func newTabular(seed uint64, states, episodes int, l tabular) *tabular {
 	l.rng, l.scale = rand.New(rand.NewPCG(seed, 53)), 1
 	l.q = make([][]float64, states)
@@ -68,14 +68,14 @@ func (l *tabular) unit() *ingest.Unit {
 	return e.unit(l.made-1, end)
 }
 
-// icy is the map of a frozen lake of Gymnasium.
+// icy is the map of Gymnasium's frozen lake.
 const icy = "SFFFFHFHFFFHHFFG"
 
-// newIce is a frozen lake of 16 cells on which a step that does not hold leads to the left or the right of its way. It costs
-// .01.
+// newIce returns a frozen lake with 16 cells, on which a slipping step goes to the left or right of its direction. A
+// step costs .01.
 func newIce(seed uint64) *tabular { return iceOf(seed, .2, -1) }
 
-// iceOf is ice on which so many steps slip, and one step over an edge of which leads back to the start.
+// iceOf returns a lake with a given share of slipping steps, and with one edge that leads back to the start.
 func iceOf(seed uint64, slips float64, trap int) *tabular {
 	l := newTabular(seed, len(icy), 3000, tabular{
 		rate: .01, explores: .05, way: -.01, actions: []string{"0", "1", "2", "3"},
@@ -102,13 +102,14 @@ func ice(slips float64, trap int) func(*rand.Rand, int, int) (int, float64, bool
 	}
 }
 
-// The stands of a taxi, and where its town has walls on the right.
+// The stands of a taxi, and the walls to the right of cells in its town.
 var (
 	stands = [4]int{0, 4, 20, 23}
 	walled = map[int]bool{1: true, 6: true, 15: true, 20: true, 17: true, 22: true}
 )
 
-// newTaxi is the taxi of Gymnasium: 500 states of its place, its passenger, and where that one goes to.
+// newTaxi returns Gymnasium's taxi. Its 500 states consist of its position, its passenger and the passenger's
+// destination.
 func newTaxi(seed uint64) *tabular {
 	return newTabular(seed, 500, 20_000, tabular{
 		rate: .05, explores: .05, actions: []string{"0", "1", "2", "3", "4", "5"}, step: taxi(0, -1),
@@ -122,7 +123,8 @@ func newTaxi(seed uint64) *tabular {
 	})
 }
 
-// taxi is its town in the rain, in which steps slip to their side, and where one more place may have a wall on its right.
+// taxi returns the taxi's town in the rain, in which steps slip sideways, and in which one more cell may have a wall on
+// its right.
 func taxi(slips float64, blocked int) func(*rand.Rand, int, int) (int, float64, bool) {
 	return func(rng *rand.Rand, state, a int) (int, float64, bool) {
 		at, passenger, to := state/20, state/4%5, state%4
@@ -177,7 +179,7 @@ var taxiChanges = []learnerChange[*tabular]{
 	{"steps cost 2 instead of 1", CauseRewardFunction, func(l *tabular) { l.way = -1 }},
 }
 
-// Learners in worlds of discrete states keep the budget while nothing but what they learn changes.
+// Learners in worlds with discrete states stay within the budget while only their learning changes them.
 func TestSimHealthyLearnersOfStates(t *testing.T) {
 	const runs, units = 4, 3000
 	all := liveHealthy(watch.LearningContinuous, newIce, 4400, runs, units)
@@ -194,7 +196,8 @@ func TestSimHealthyLearnersOfStates(t *testing.T) {
 	}
 }
 
-// What changes in a world of discrete states is found within 60 episodes while the agent learns, and named.
+// Changes in a world with discrete states are detected within 60 episodes while the agent learns, and their causes
+// named.
 func TestSimChangesOfStatesUnderLearning(t *testing.T) {
 	const runs, before, after = 5, 800, 60
 	all := changesFound{T: t, runs: runs}

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// A reward that does not measure an outcome any more is another reward function, unless something else has changed.
+// A reward that no longer measures an outcome is a different reward function, unless something else has changed.
 func TestAnOutcomeScattersAtTheSameReward(t *testing.T) {
 	scatters := drift("outcome.rating", 100)
 	scatters.Effect = finding.Effect{Quantity: signals.GivenReward, SpreadRatio: 1.4, StandardShift: .1, CurrentUnits: 80}

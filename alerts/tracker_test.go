@@ -16,7 +16,7 @@ import (
 
 var prod = ingest.NewGroup("checkout", ingest.Label{Name: "env", Value: "prod"})
 
-// unit names the nth unit of a group. Its offsets depend on shift, the place in which the telemetry lies.
+// unit returns the nth unit of a group. Its offsets depend on shift, the position of the telemetry in the topic.
 func unit(n, shift int64) finding.UnitRef {
 	return finding.UnitRef{
 		Ordinal: n, Agent: "a-1", Episode: fmt.Sprintf("e-%d", n), TS: 1_800_000_000e9 + n*1e9,
@@ -24,7 +24,7 @@ func unit(n, shift int64) finding.UnitRef {
 	}
 }
 
-// drift is a stream that goes to drift at a unit, with the onset 8 units before it.
+// drift returns a finding for a stream that starts to drift at a unit, with the onset 8 units earlier.
 func drift(signal string, n int64) finding.Finding {
 	return finding.Finding{
 		Kind: finding.StreamChanged, Group: prod, Signal: signal, From: finding.OK, To: finding.Drift, At: unit(n, 0),
@@ -40,14 +40,14 @@ func drift(signal string, n int64) finding.Finding {
 	}
 }
 
-// goes is a stream that goes from one state to another at a unit.
+// goes returns a finding for a stream that changes its state at a unit.
 func goes(signal string, from, to finding.State, n int64) finding.Finding {
 	f := drift(signal, n)
 	f.From, f.To = from, to
 	return f
 }
 
-// faulty is a stream that falls into a telemetry fault.
+// faulty returns a finding for a stream with a new telemetry fault.
 func faulty(signal, rule string, n int64) finding.Finding {
 	return finding.Finding{
 		Kind: finding.StreamChanged, Group: prod, Signal: signal, From: finding.OK, To: finding.TelemetryFault, Reason: rule, At: unit(n, 0),
@@ -58,7 +58,7 @@ func quiet(n int64) finding.Finding {
 	return finding.Finding{Kind: finding.GroupQuiet, Group: prod, At: unit(n, 0)}
 }
 
-// applied applies findings to a tracker and gives all changes.
+// applied applies findings to a tracker and returns all changes.
 func applied(b *Tracker, findings ...finding.Finding) []Change {
 	var out []Change
 	for _, f := range findings {
@@ -67,7 +67,7 @@ func applied(b *Tracker, findings ...finding.Finding) []Change {
 	return out
 }
 
-// told puts changes into short words.
+// told describes changes in a few words.
 func told(changes []Change) []string {
 	var out []string
 	for _, c := range changes {
@@ -241,15 +241,15 @@ func TestSeverityIsFixedAtOpening(t *testing.T) {
 	}
 }
 
-// better is a drift of a signal to its better side.
+// better returns a drift of a signal in its better direction.
 func better(signal string, n int64) finding.Finding {
 	f := drift(signal, n)
 	f.Improvement = true
 	return f
 }
 
-// An incident is an improvement, and info, as long as each of its alarms is one. Once one is not it is as severe as that, and
-// stays so.
+// An incident is an improvement, and info, as long as all of its alarms are. Once one is not, the incident gets the
+// severity of that alarm and keeps it.
 func TestImprovement(t *testing.T) {
 	worse := drift("return", 120)
 	worse.Kind = finding.StreamUpdated
@@ -335,7 +335,7 @@ func TestTrackerIsBounded(t *testing.T) {
 	}
 }
 
-// TestBookGoesOnFromASnapshot cuts one course of findings at every place.
+// TestBookGoesOnFromASnapshot interrupts a sequence of findings at every position.
 func TestTrackerGoesOnFromASnapshot(t *testing.T) {
 	changed := drift("return", 300)
 	changed.Changed = []string{"policy"}
@@ -384,7 +384,7 @@ func TestResumeRefusesDamage(t *testing.T) {
 	}
 }
 
-// Only the groups to which something has happened are written.
+// Only groups that have changed are written.
 func TestTrackerWritesWhatChanged(t *testing.T) {
 	b := NewTracker()
 	wants := func(what string, want ...string) {
@@ -432,7 +432,7 @@ func FuzzResume(f *testing.F) {
 	})
 }
 
-// resumed hands what a tracker knows to a new one.
+// resumed restores the state of a tracker in a new one.
 func resumed(t *testing.T, from, to *Tracker) {
 	t.Helper()
 	from.Lost()

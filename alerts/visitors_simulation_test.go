@@ -12,17 +12,17 @@ import (
 
 const arms = 4
 
-// linear is LinUCB (Li et al., WWW 2010), with visitors who have independent features. Each decision is an episode.
+// linear is LinUCB (Li et al., WWW 2010) for visitors with independent features. Each decision is an episode.
 type linear struct {
 	rng     *rand.Rand
-	worth   [arms][]float64 // of each arm for each feature, and of the arm itself
+	worth   [arms][]float64 // of each arm for each feature, and a constant for each arm
 	sums    [arms][]float64
 	inverse [arms][][]float64
 	shifted float64 // mean of the first feature
 	made    int64
 }
 
-// newLinear returns a constructor of learners with so many features.
+// newLinear returns a constructor of learners with a number of features.
 func newLinear(features int) func(uint64) *linear {
 	return func(seed uint64) *linear {
 		l := &linear{rng: rand.New(rand.NewPCG(seed, 94))}
@@ -84,7 +84,7 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// Visitors who change in one of several ways are found within 60 decisions while the policy learns.
+// Changes of the visitors in one of several ways are detected within 60 decisions while the policy learns.
 func TestSimChangedVisitorsUnderLearning(t *testing.T) {
 	const runs, before, within = 10, 1000, 60
 	all := changesFound{T: t, runs: runs}
@@ -96,7 +96,7 @@ func TestSimChangedVisitorsUnderLearning(t *testing.T) {
 	all.atLeast(.8, .8)
 }
 
-// While they stay as they are, the budget is kept.
+// While the visitors do not change, incidents stay within the budget.
 func TestSimVisitorsWhoStayUnderLearning(t *testing.T) {
 	const runs, units = 5, 3000
 	all := liveHealthy(watch.LearningContinuous, newLinear(8), 460, runs, units)

@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// windy is expected SARSA on the windy grid of Sutton & Barto 2018 (example 6.5), whose wind blows upwards and is one cell more
-// or less in two of three steps.
+// windy is expected SARSA on the windy grid of Sutton & Barto 2018 (example 6.5), whose wind blows upwards and is
+// stronger or weaker by one cell in two of three steps.
 type windy struct {
 	rng      *rand.Rand
 	q        [7][10][4]float64
@@ -106,8 +106,8 @@ var windChanges = []learnerChange[*windy]{
 	{"it explores 60% of its steps", CausePolicy, func(w *windy) { w.explores = .6 }},
 }
 
-// Another wind brings a learner where it never was, and it acts otherwise there. The wind is the cause all the same, and not
-// that of a broken learner, which goes elsewhere as well.
+// A different wind takes a learner to unknown cells, where it acts differently. The cause is still the wind, unlike for
+// a broken learner, which also goes elsewhere.
 func TestSimChangedWindUnderLearning(t *testing.T) {
 	const runs, before, after = 4, 800, 300
 	all := changesFound{T: t, runs: runs}

@@ -9,13 +9,14 @@ import (
 	"testing"
 )
 
-// The least contrast of a text with the panel behind it, as WCAG 2.1 demands for text (AA) and for large text.
+// The minimum contrast between a text and the panel behind it, which WCAG 2.1 requires for text (AA) and for large
+// text.
 const (
 	leastContrast      = 4.5
 	leastContrastLarge = 3
 )
 
-// shown is a color of Grafana in its light and its dark theme, as @grafana/data 13.2.3 defines them.
+// shown contains Grafana's colors in its light and its dark theme, as defined by @grafana/data 13.2.3.
 var shown = map[string][2]string{
 	"text":  {"#24292e", "#ccccdc"},
 	"green": {"#56A64B", "#73BF69"}, "semi-dark-green": {"#37872D", "#56A64B"},
@@ -27,10 +28,10 @@ var shown = map[string][2]string{
 	faint:    {faint, faint},
 }
 
-// behind is the background of a panel in both themes.
+// behind is the background color of a panel in both themes.
 var behind = [2]string{"#ffffff", "#181b1f"}
 
-// luminance is the relative luminance of a color, as WCAG 2.1 defines it.
+// luminance returns the relative luminance of a color, as defined by WCAG 2.1.
 func luminance(t *testing.T, hex string) (sum float64) {
 	t.Helper()
 	for i, weight := range []float64{.2126, .7152, .0722} {
@@ -47,7 +48,7 @@ func luminance(t *testing.T, hex string) (sum float64) {
 	return sum
 }
 
-// contrastOf is the lower contrast of a color with the panel behind it, of both themes.
+// contrastOf returns the contrast between a color and the panel behind it, the lower of both themes.
 func contrastOf(t *testing.T, color string) float64 {
 	t.Helper()
 	hexes, known := shown[color]
@@ -62,7 +63,7 @@ func contrastOf(t *testing.T, color string) float64 {
 	return least
 }
 
-// colorsIn lists the colors of the steps and the mappings in a part of a panel.
+// colorsIn lists the colors of the steps and mappings in a part of a panel.
 func colorsIn(t *testing.T, part json.RawMessage) (colors []string) {
 	t.Helper()
 	var walk func(value any)
@@ -89,7 +90,7 @@ func colorsIn(t *testing.T, part json.RawMessage) (colors []string) {
 	return colors
 }
 
-// Colored numbers, and colored texts of tables, can be read in the light theme and in the dark one.
+// Colored numbers, and colored texts in tables, are legible in the light and the dark theme.
 func TestColoredTextsHaveContrast(t *testing.T) {
 	numbers, cells := 0, 0
 	check := func(where string, part json.RawMessage, least float64) (checked int) {

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the dashboards under deploy/grafana")
 
-// golden is where the dashboards that are delivered ready-made stand.
+// golden is the directory of the dashboards that are shipped ready-made.
 const golden = "../deploy/grafana/dashboards"
 
 func TestDeliveredDashboardsAreUpToDate(t *testing.T) {
@@ -110,7 +110,7 @@ func TestEveryPanelExplainsItself(t *testing.T) {
 	}
 }
 
-// Every series is of the jobs that were chosen, or a Prometheus that scrapes two fleets would show them as one.
+// Every query selects the chosen jobs. Otherwise a Prometheus that scrapes two fleets would show them as one.
 func TestEveryQueryIsOfTheChosenJobs(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, expr := range d.expressions() {
@@ -132,7 +132,7 @@ func TestEveryQueryIsOfTheChosenJobs(t *testing.T) {
 	}
 }
 
-// The ConfigMap holds what the files hold.
+// The ConfigMap contains the content of the files.
 func TestConfigMapHoldsTheDashboards(t *testing.T) {
 	var m struct {
 		Kind string            `yaml:"kind"`
@@ -142,7 +142,7 @@ func TestConfigMapHoldsTheDashboards(t *testing.T) {
 	if err := yaml.Unmarshal(text, &m); err != nil {
 		t.Fatal(err)
 	}
-	const most = 1 << 20 // bytes that Kubernetes lets a ConfigMap have
+	const most = 1 << 20 // maximum size of a ConfigMap in Kubernetes, in bytes
 	if m.Kind != "ConfigMap" || len(m.Data) != len(pages()) || len(text) >= most {
 		t.Errorf("%s with %d files and %d bytes", m.Kind, len(m.Data), len(text))
 	}
@@ -153,7 +153,7 @@ func TestConfigMapHoldsTheDashboards(t *testing.T) {
 	}
 }
 
-// A click on a group leads to the dashboard of its policy, with the variables that it has, from the labels that the query gives.
+// A click on a group opens the dashboard of its policy with its variables, from the labels that the query returns.
 func TestFleetLeadsToThePolicy(t *testing.T) {
 	all := build(t, Options{GroupBy: []string{"env", "label_region"}})
 	const group = "policy, env, label_region"
@@ -190,7 +190,8 @@ func TestFleetLeadsToThePolicy(t *testing.T) {
 	}
 }
 
-// Dashboards lead to each other with what is chosen, but for the policy: the dashboard of one has no All.
+// Dashboards link to each other with the current selection, except for the policy: the dashboard of one policy has no
+// "All".
 func TestDashboardsLeadToEachOther(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		if len(d.Links) != len(pages())-1 {
@@ -205,7 +206,7 @@ func TestDashboardsLeadToEachOther(t *testing.T) {
 	}
 }
 
-// A 0 must be of something that is there: a policy that does not exist has no alarms, and it is not well.
+// A 0 requires existing series: a policy that does not exist has no alarms, but it is not healthy.
 func TestNothingIsMadeUp(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, expr := range d.expressions() {
@@ -216,7 +217,7 @@ func TestNothingIsMadeUp(t *testing.T) {
 	}
 }
 
-// An average over groups hides one that drifts behind those that do not.
+// An average over groups would hide a drifting group behind the others.
 func TestNoAverageOverGroups(t *testing.T) {
 	group := []string{"policy", "env", "label_region"}
 	for file, d := range build(t, Options{GroupBy: group[1:]}) {
@@ -236,7 +237,7 @@ func TestNoAverageOverGroups(t *testing.T) {
 	}
 }
 
-// increase() makes 4.01 of four: what is shown as a count is rounded. A ratio or a product of counts is none.
+// increase() turns 4 into 4.01, so values shown as counts are rounded. A ratio or a product of counts is not a count.
 func TestCountsAreRounded(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, expr := range d.expressions() {
@@ -265,7 +266,7 @@ func isNoCount(node parser.Node) bool {
 	return false
 }
 
-// Annotations stand at the time that their series say, not at that of a point that shows them first.
+// Annotations are at the time in the values of their series, not at the time of the first point with them.
 func TestAnnotationsStandAtTheirTime(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, a := range d.Annotations.List {
@@ -364,20 +365,20 @@ func TestProblemsAreFound(t *testing.T) {
 	}
 }
 
-// Durations that stand for Grafana's own variables.
+// Durations that replace Grafana's own variables.
 const (
 	rateInterval = "5m"
 	wholeRange   = "6h"
 )
 
-// substitute puts values where Grafana would: durations for its own variables, text for the others.
+// substitute replaces variables as Grafana would: its own variables with durations, and the others with text.
 func substitute(expr string) string {
 	expr = strings.NewReplacer("$__rate_interval", rateInterval, "$__range", wholeRange).Replace(expr)
 	return regexp.MustCompile(`\$[a-z_]+`).ReplaceAllString(expr, "x")
 }
 
-// problems lists the metrics of an expression that nothing exports, and the counters that are read other than as a
-// rate or an increase.
+// problems lists the metrics in an expression that nothing exports, and the counters that are not read as a rate or an
+// increase.
 func problems(expr parser.Expr, exist map[string]string) []string {
 	var found []string
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -405,11 +406,11 @@ func insideRate(path []parser.Node) bool {
 	})
 }
 
-// model is what the tests look at in a dashboard's JSON.
+// model is the part of a dashboard's JSON that the tests examine.
 type model struct {
 	Editable bool
-	Panels   []panel // rows, and all panels with those of closed rows
-	Rows     []panel `json:"-"` // the panels and rows that the page shows before a row is opened
+	Panels   []panel // rows, and all panels including those of closed rows
+	Rows     []panel `json:"-"` // panels and rows that the page shows before any row is opened
 	Links    []struct {
 		URL                   string
 		IncludeVars, KeepTime bool
@@ -423,7 +424,7 @@ type model struct {
 			UseValueForTime bool
 		}
 	}
-	raw []json.RawMessage // the panels as they are
+	raw []json.RawMessage // panels as JSON
 }
 
 type panel struct {

@@ -56,7 +56,7 @@ func TestMetricsOfDecisions(t *testing.T) {
 	})
 }
 
-// deed is a decision as a metric of the incident of these tests.
+// deed is a decision in the metric for the incident of these tests.
 type deed struct {
 	by, what string
 	at       time.Time

@@ -17,22 +17,22 @@ var (
 	noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 )
 
-// unit names the nth unit of a group.
+// unit returns the nth unit of a group.
 func unit(n int64) finding.UnitRef {
 	return finding.UnitRef{Ordinal: n, Agent: "a-1", Episode: fmt.Sprintf("e-%d", n), TS: 1_800_000_000e9 + n*1e9}
 }
 
-// drift is a stream that goes to drift at a unit, with the onset 8 units before it.
+// drift returns a finding for a stream that starts to drift at a unit, with the onset 8 units earlier.
 func drift(signal string, n int64) finding.Finding { return goes(signal, finding.OK, finding.Drift, n) }
 
-// driftAfter is a drift after new versions.
+// driftAfter returns a drift after new versions.
 func driftAfter(signal string, n int64, changed ...string) finding.Finding {
 	f := drift(signal, n)
 	f.Changed, f.After = changed, ingest.Versions{Policy: "p2", Env: "42", Reward: "r8"}
 	return f
 }
 
-// goes is a stream that goes from one state to another at a unit.
+// goes returns a finding for a stream that changes its state at a unit.
 func goes(signal string, from, to finding.State, n int64) finding.Finding {
 	versions := ingest.Versions{Policy: "p1", Env: "41", Reward: "r7"}
 	return finding.Finding{
@@ -41,7 +41,7 @@ func goes(signal string, from, to finding.State, n int64) finding.Finding {
 	}
 }
 
-// faulty is a stream that falls into a telemetry fault.
+// faulty returns a finding for a stream with a new telemetry fault.
 func faulty(signal, rule string, n int64) finding.Finding {
 	f := goes(signal, finding.OK, finding.TelemetryFault, n)
 	f.Reason = rule
@@ -135,7 +135,8 @@ func TestMetricsTellHowFarAnAlertHasCome(t *testing.T) {
 	}
 }
 
-// The alarms of an incident whose severity changes, as that of an improvement which turns into a deterioration, count once.
+// If the severity of an incident changes, as when an improvement turns into a deterioration, its alarms are counted
+// once.
 func TestSeverityThatChangesCountsOnce(t *testing.T) {
 	m := New(nobody, byRules)
 	for _, severity := range []alerts.Severity{alerts.Info, alerts.Critical, alerts.Info} {

@@ -138,7 +138,7 @@ rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"}
 `)
 }
 
-// registered returns metrics that a registry exports.
+// registered returns metrics that are registered with a registry.
 func registered(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
 	m := New(groups, byRules)
 	reg.MustRegister(m)
@@ -154,7 +154,7 @@ func compare(t *testing.T, g prometheus.Gatherer, want string) {
 
 func nobody() []ingest.Group { return nil }
 
-// A counter that appears at 1 has no increase that a query could see.
+// A counter that first appears with value 1 has no increase that a query could see.
 func TestMetricsShowWatchedGroupsBeforeTheirFirstIncident(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	registered(reg, func() []ingest.Group { return []ingest.Group{ingest.NewGroup("ranker")} })

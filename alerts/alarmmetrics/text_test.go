@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The text is what a registry exports, whatever is in the names and values of labels.
+// The text equals the output of a registry for any names and values of labels.
 func TestTextOfAlarmsIsWhatARegistryExports(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	odd := ingest.NewGroup("a \"policy\"\n\\ \xff\xfe of", ingest.Label{Name: "label_a.b", Value: "\xff"}, ingest.Label{Name: "label_a_b", Value: ""})
@@ -44,7 +44,7 @@ func alarmsText(t *testing.T, m *Metrics, openMetrics bool) string {
 	return b.String()
 }
 
-// BenchmarkScrapeOfAFleet scrapes the alarms of 20,000 groups that have had none, by a registry and as text.
+// BenchmarkScrapeOfAFleet scrapes the alarms of 20,000 groups without alarms, with a registry and as text.
 func BenchmarkScrapeOfAFleet(b *testing.B) {
 	groups := make([]ingest.Group, 20_000)
 	for i := range groups {

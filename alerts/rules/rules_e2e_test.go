@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// TestE2EPromtoolAcceptsRules lets the real promtool check the rules and run their tests: of one set all, which takes it
-// 40 s of CPU, and of the others those of alerts with other expressions.
+// TestE2EPromtoolAcceptsRules lets the real promtool check the rules and run their tests. For one set, it runs all
+// tests, which take 40 s of CPU; for the others, only those of alerts with different expressions.
 func TestE2EPromtoolAcceptsRules(t *testing.T) {
 	const whole = "metrics"
 	known := alertsOf(t, written(t, whole))
@@ -60,7 +60,7 @@ func alertsOf(t *testing.T, dir string) map[string][]string {
 	return all
 }
 
-// keepTests takes all tests out of the file in a directory but those of some alerts, and reports whether any are left.
+// keepTests removes the tests of unwanted alerts from the file in a directory, and reports whether any tests are left.
 func keepTests(t *testing.T, dir string, wanted func(alert string) bool) bool {
 	t.Helper()
 	path := filepath.Join(dir, RulesTestFile)

@@ -13,8 +13,7 @@ import (
 // update rewrites the golden files instead of comparing with them.
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// webhookMetric is retrain.MetricDeadLetters, which this package may not import.
-// ruleCases are the ways in which rules are written.
+// ruleCases are the options with which rules are written.
 var ruleCases = map[string]Options{
 	"metrics": {
 		GroupLabels: []string{"env"}, GrafanaURL: "https://grafana.example/drift/",
@@ -42,7 +41,7 @@ func TestWriteRulesGolden(t *testing.T) {
 	}
 }
 
-// golden compares a written file with its golden one byte by byte.
+// golden compares a written file with its golden file byte by byte.
 func golden(t *testing.T, want, got string) {
 	t.Helper()
 	b, err := os.ReadFile(got)
@@ -66,7 +65,8 @@ func golden(t *testing.T, want, got string) {
 	}
 }
 
-// TestEveryRuleIsTestedBothWays asks that the written tests show each rule firing, and show it or its namesake silent.
+// TestEveryRuleIsTestedBothWays requires that the written tests show each rule firing, and show it or its namesake
+// silent.
 func TestEveryRuleIsTestedBothWays(t *testing.T) {
 	silent := map[string]bool{}
 	rules := allRules(ruleCases["metrics"])
@@ -85,8 +85,8 @@ func TestEveryRuleIsTestedBothWays(t *testing.T) {
 	}
 }
 
-// TestAlertsSeeWhatWasRecordedNow asks that a recording rule stands in the group of the alerts that look at it, and before them: rules
-// of a group are evaluated one after the other, and groups in no order.
+// TestAlertsSeeWhatWasRecordedNow requires that a recording rule is in the same group as the alerts that use it, and
+// before them: the rules of a group are evaluated one after another, and groups in any order.
 func TestAlertsSeeWhatWasRecordedNow(t *testing.T) {
 	opts := ruleCases["metrics"]
 	looking := 0
@@ -111,7 +111,7 @@ func TestAlertsSeeWhatWasRecordedNow(t *testing.T) {
 	}
 }
 
-// TestEveryRecordIsUsed asks that what is recorded is what alerts look at, and no more.
+// TestEveryRecordIsUsed requires that every recorded series is used by an alert.
 func TestEveryRecordIsUsed(t *testing.T) {
 	recorded := map[string]bool{}
 	for _, r := range allRecords() {

@@ -15,23 +15,23 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// answers are those of a language model. A reward model scores each of them, and people rate some, on a scale from 1 to 5.
-// Raters have levels of their own.
+// answers are the answers of a language model. A reward model scores each of them, and people rate some on a scale from
+// 1 to 5. Raters have different levels.
 type answers struct {
 	rng     *rand.Rand
 	levels  []float64 // by rater
 	raters  func(rng *rand.Rand) int
-	rated   float64                                  // share of the answers
+	rated   float64                                  // share of rated answers
 	score   func(quality, length, e float64) float64 // the reward model
 	quality float64                                  // mean
-	worse   float64                                  // by how much people rate everything lower
+	worse   float64                                  // amount by which people rate everything lower
 	scale   float64                                  // of the rating's noise
 	made    int64
 }
 
 func sound(quality, _, e float64) float64 { return quality + .4*e }
 
-// lengthy is another reward model, with the same mean and spread on the answers of the policy: it scores length as well.
+// lengthy is another reward model with the same mean and spread on the answers of the policy, which also scores length.
 func lengthy(quality, length, e float64) float64 { return .25*quality + .8*length + .32*e }
 
 func newAnswers(seed uint64) *answers {
@@ -43,7 +43,7 @@ func newAnswers(seed uint64) *answers {
 	return a
 }
 
-// mostly lets one rater give most ratings.
+// mostly makes one rater give most ratings.
 func (a *answers) mostly(who int) {
 	a.raters = func(rng *rand.Rand) int {
 		if rng.Float64() < .7 {
@@ -53,7 +53,7 @@ func (a *answers) mostly(who int) {
 	}
 }
 
-// strict lets the strictest of the six give most ratings.
+// strict makes the strictest of the six raters give most ratings.
 func (a *answers) strict() {
 	who := 0
 	for i := range 6 {
@@ -64,7 +64,7 @@ func (a *answers) strict() {
 	a.mostly(who)
 }
 
-// others has only people rate who never did before.
+// others replaces the raters with people who have not rated before.
 func (a *answers) others() { a.raters = func(rng *rand.Rand) int { return 6 + rng.IntN(12) } }
 
 func (a *answers) unit() *ingest.Unit {
@@ -108,8 +108,8 @@ func watchAnswers(knowsRaters bool) *watched {
 
 var raterRuns = flag.Int("rater-runs", 6, "how often simulations of raters are repeated")
 
-// untilBaselines are answers after which ratings have a baseline of their own: two days and a half. They begin on a Monday,
-// since a warm-up of so few days leaves the weekend out.
+// untilBaselines is the number of answers after which ratings have their own baseline: two and a half days. They begin
+// on a Monday, because a warm-up of so few days does not include the weekend.
 const (
 	untilBaselines = 2400
 	monday         = 1_800_259_200
@@ -126,8 +126,8 @@ func (w *watched) opened() (n int, signals map[string]int) {
 	return n, signals
 }
 
-// TestSimRatersChange has raters come, go and change their shares while nothing else changes. Without their levels, that
-// looks like a change in the policy.
+// TestSimRatersChange makes raters come, go and change their shares while nothing else changes. If their levels were
+// ignored, this would look like a change in the policy.
 func TestSimRatersChange(t *testing.T) {
 	const after = 5000
 	incidents, units := 0, 0
@@ -171,7 +171,8 @@ func TestSimRatersChange(t *testing.T) {
 	}
 }
 
-// TestSimChangesWhileRatersChange has the strictest rater take over at the time of another change, which is found all the same.
+// TestSimChangesWhileRatersChange makes the strictest rater take over at the time of another change, which is still
+// detected.
 func TestSimChangesWhileRatersChange(t *testing.T) {
 	named, swapped, mistaken, others := 0., 0., 0., 0.
 	for _, c := range []struct {
@@ -195,7 +196,7 @@ func TestSimChangesWhileRatersChange(t *testing.T) {
 				w.see(a.unit())
 			}
 			if len(w.incidents) > 0 {
-				continue // the budget is judged above
+				continue // the budget is checked above
 			}
 			c.change(a)
 			a.strict()

@@ -18,10 +18,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// desk answers customers, who give no or full marks. Its reward is a score of each answer.
+// desk answers customers, who give either no mark or a full mark. Its reward is a score for each answer.
 type desk struct {
 	rng           *rand.Rand
-	pleases       float64 // share of answers that score high
+	pleases       float64 // share of answers with a high score
 	good          float64 // mean of the customers' satisfaction
 	scale         float64 // of the score
 	made, answers int64
@@ -58,7 +58,7 @@ func (d *desk) unit() *ingest.Unit {
 
 const budget = 20_000
 
-// watched judges a policy as a worker does.
+// watched judges a policy like a worker.
 type watched struct {
 	bank      *bank.Policy
 	tracker   *alerts.Tracker
@@ -98,7 +98,8 @@ func (w *watched) follow(changes []alerts.Change) {
 
 var tripRuns = flag.Int("trip-runs", 12, "how often TestSimHackingTripsAGuard simulates each change")
 
-// TestSimHackingTripsAGuard lets policies hack their reward, change otherwise, and stay as they are.
+// TestSimHackingTripsAGuard simulates policies that hack their reward, that change in other ways, and that do not
+// change.
 func TestSimHackingTripsAGuard(t *testing.T) {
 	hacks, tripped, others, wrong := 0., 0., 0., 0.
 	var delays []int
@@ -118,7 +119,7 @@ func TestSimHackingTripsAGuard(t *testing.T) {
 				w.see(d.unit())
 			}
 			if len(w.incidents) > 0 {
-				continue // the budget is judged below
+				continue // the budget is checked below
 			}
 			c.change(d)
 			for i := range 300 {
@@ -150,7 +151,7 @@ func TestSimHackingTripsAGuard(t *testing.T) {
 	}
 }
 
-// TestSimHealthyPoliciesTripWithinTheBudget counts incidents, of which at most some trip the guard.
+// TestSimHealthyPoliciesTripWithinTheBudget counts incidents, an allowed number of which may trip the guard.
 func TestSimHealthyPoliciesTripWithinTheBudget(t *testing.T) {
 	const runs, units = 10, 4000
 	incidents, trips := 0, 0
@@ -168,7 +169,7 @@ func TestSimHealthyPoliciesTripWithinTheBudget(t *testing.T) {
 	}
 }
 
-// drift is an incident of an accepted baseline.
+// drift returns an incident with an accepted baseline.
 func drift(cause []string, after ingest.Versions) finding.Finding {
 	return finding.Finding{
 		Kind: finding.StreamChanged, Group: ingest.NewGroup("desk"), Signal: "return", From: finding.OK, To: finding.Drift, At: finding.UnitRef{Ordinal: 40, TS: 40},
@@ -176,7 +177,7 @@ func drift(cause []string, after ingest.Versions) finding.Finding {
 	}
 }
 
-// TestInformationalIncidentsTripNoGuard changes one thing at a time of an incident that trips its guard.
+// TestInformationalIncidentsTripNoGuard changes one property at a time of an incident that trips its guard.
 func TestInformationalIncidentsTripNoGuard(t *testing.T) {
 	real := drift([]string{"policy"}, ingest.Versions{Policy: "p2"})
 	provisional, better, otherCause := real, real, drift([]string{"environment"}, ingest.Versions{Env: "e2"})
@@ -204,8 +205,8 @@ func TestInformationalIncidentsTripNoGuard(t *testing.T) {
 	}
 }
 
-// TestFrequentVersionsAreNotBlamedForTrips lets a guard trip after a new version that came alone, and after one of those that
-// come every 100 episodes.
+// TestFrequentVersionsAreNotBlamedForTrips makes a guard trip after a single new version, and after one of many
+// versions that are released every 100 episodes.
 func TestFrequentVersionsAreNotBlamedForTrips(t *testing.T) {
 	for name, c := range map[string]struct {
 		every int
