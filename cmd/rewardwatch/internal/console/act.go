@@ -19,20 +19,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// actPart is what people can do about an incident, beside its headline.
+// actPart is the part of an incident's page on which people act, beside its headline.
 type actPart struct {
 	Form     actForm
-	Login    string // link from the root to the login page, if the token must be shown first
-	Closed   string // why nothing can be done here
-	Guard    string // that a person can release; "" for a drift
+	Login    string // link from the root to the login page, if a token is required first
+	Closed   string // why no action is possible here
+	Guard    string // guard that a person can release; "" for a drift
 	Open     bool   // whether the incident is open, so that it can be muted and accepted
 	Decides  bool   // whether the person may accept it and decide on requests
 	Muted    bool
-	Long     int // days, if the mute is longer than that, which is rather a slip
+	Long     int // duration in days, if the mute is so long that it is likely to be a mistake
 	Mutes    []words.MutePreset
-	Requests []actRequest // that a person can decide on
+	Requests []actRequest // requests on which a person can decide
 	Ask      *askPart     // nil if no retraining can be asked for
-	Latest   []string     // the newest decisions and comments of people, newest first
+	Latest   []string     // newest decisions and comments of people, newest first
 }
 
 // actForm is the form, as last filled in.
@@ -41,7 +41,7 @@ type actForm struct {
 	Until, Recipe, Target string
 }
 
-// actRequest is a request of the incident with what can be decided.
+// actRequest is a request of the incident with its possible decisions.
 type actRequest struct {
 	requestLine
 	Seen   int
@@ -49,16 +49,16 @@ type actRequest struct {
 	Effect string // what the buttons do
 }
 
-// askPart is the part of the form that asks for a retraining.
+// askPart is the part of the form for requesting a retraining.
 type askPart struct {
-	ID               string // of the ask, so that a second click asks for no second one
+	ID               string // id of the request, so that a second click does not open a second one
 	Recipes, Targets []choice
 }
 
-// latestShown is how many decisions are shown beside the headline.
+// latestShown is the maximum number of decisions beside the headline.
 const latestShown = 3
 
-// actPart returns what the person who asks for the page can do about an incident.
+// actPart returns the actions that the person who requests the page can take on an incident.
 func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []requestLine, f actForm) actPart {
 	who, may := c.may(r, access.Act)
 	f.formPart = f.by(r, who, may)
@@ -87,8 +87,8 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 	return d
 }
 
-// latest returns the newest decisions and comments, newest first, without mutes that no longer hold: the list of
-// all decisions has those.
+// latest returns the newest decisions and comments, newest first. It omits mutes that are no longer in effect, which
+// are part of the list of all decisions.
 func latest(i *alerts.Incident) (out []string) {
 	superseded := false
 	for _, d := range slices.Backward(i.Decisions) {
@@ -116,8 +116,8 @@ func lastMute(i *alerts.Incident) (last alerts.Decision) {
 	return last
 }
 
-// decidable returns the requests that people can decide on. If the ledger does not answer in time, there are none: the
-// page says so elsewhere.
+// decidable returns the requests on which people can decide. It returns none if the ledger does not answer in time,
+// which is reported elsewhere on the page.
 func (c *Console) decidable(ctx context.Context, ordered []requestLine) []actRequest {
 	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
 	defer cancel()
@@ -152,14 +152,15 @@ func (c *Console) askPart(policy string, f actForm) *askPart {
 	return &askPart{ID: rand.Text(), Recipes: choices(recipes, f.Recipe), Targets: choices(targets, f.Target)}
 }
 
-// The errors of a mute without a valid end. People see their texts, which name no time: an example would soon be past.
+// Errors of a mute without a valid end. People see their texts, which contain no time, because an example would soon be
+// past.
 var (
 	errNoTime   = errors.New("enter when the mute ends, as YYYY-MM-DD HH:MM")
 	errNoDate   = errors.New("the end of the mute has no date: enter it as YYYY-MM-DD HH:MM")
 	errPastTime = errors.New("the end of the mute has passed: set a time in the future")
 )
 
-// act carries out what the form of an incident asks for.
+// act carries out the action in the form of an incident.
 func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 	f, order, err := readForm(w, r)
 	form := actForm{formPart: f, Until: r.PostForm.Get("until"), Recipe: r.PostForm.Get("recipe"), Target: r.PostForm.Get("target")}
@@ -187,7 +188,7 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 	seeOther(w, segment(incidents[at].ID)+savedQuery(order)+"#act")
 }
 
-// savedQuery makes the page to which a form leads say that it was saved. A refresh of the page does not say it again.
+// savedQuery returns the query for a page that confirms a form. A refresh of the page does not repeat the confirmation.
 func savedQuery(order string) string {
 	if order == "comment" {
 		return "?saved=comment"
@@ -195,7 +196,7 @@ func savedQuery(order string) string {
 	return "?saved=decision"
 }
 
-// saved returns what a page says of the form that led to it, "" if none did. A refused form shows its own page.
+// saved returns the confirmation of the form that led to a page, or "" if none did. A refused form shows its own page.
 func saved(r *http.Request) string {
 	if r.Method != http.MethodGet {
 		return ""
@@ -203,7 +204,7 @@ func saved(r *http.Request) string {
 	return map[string]string{"comment": "Your comment was saved.", "decision": "Your decision was saved."}[r.URL.Query().Get("saved")]
 }
 
-// rightFor returns the right that a button of the form needs.
+// rightFor returns the right that a button of the form requires.
 func rightFor(order string) access.Right {
 	switch verb, _, _ := strings.Cut(order, " "); verb {
 	case "comment", "mute", "unmute", "ask":
@@ -212,7 +213,7 @@ func rightFor(order string) access.Right {
 	return access.Decide
 }
 
-// carryOutOrder carries out one button of the form: a verb and what it is about.
+// carryOutOrder carries out one button of the form, which consists of a verb and its object.
 func (c *Console) carryOutOrder(r *http.Request, i *alerts.Incident, order string, f actForm) error {
 	verb, about, _ := strings.Cut(order, " ")
 	known := []string{"comment", "mute", "unmute", "accept", "ask", "approve", "reject", "withdraw", "resend"}
@@ -262,7 +263,7 @@ func muteEnd(preset, until string, now time.Time) (time.Time, error) {
 	if preset != "" {
 		var d model.Duration
 		d, err = model.ParseDuration(preset)
-		end = now.Add(time.Duration(d) + time.Minute).Truncate(time.Minute) // a second click is the same decision
+		end = now.Add(time.Duration(d) + time.Minute).Truncate(time.Minute) // so that a second click is the same decision
 	}
 	_, noTime := time.Parse("15:04", until)
 	switch {

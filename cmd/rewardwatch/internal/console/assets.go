@@ -17,7 +17,7 @@ import (
 //go:embed web
 var web embed.FS
 
-// layouts parses the pages, each within the layout.
+// layouts parses the pages, each with the layout.
 func layouts() map[string]*template.Template {
 	base := template.Must(template.New("layout").Funcs(template.FuncMap{"asset": asset, "visible": visible, "of": of, "times": times, "ordered": words.Ordered}).ParseFS(web, "web/layout.html", "web/parts.html"))
 	out := map[string]*template.Template{}
@@ -33,7 +33,7 @@ func of(p page, data any) page {
 	return p
 }
 
-// must returns value. It panics on err, which only an embedded file can cause and the tests would find.
+// must returns value. It panics if err is not nil, which only an embedded file can cause and tests would detect.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -41,11 +41,12 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// asset returns the path of a file below static/, with a hash of its contents: a browser caches it until it changes.
+// asset returns the path of a file below static/, with a hash of its contents, so that a browser caches it until it
+// changes.
 func asset(name string) string {
 	hash, known := hashes()[name]
 	if !known {
-		panic("a page refers to " + name + ", which is not embedded") // the tests would find it
+		panic("a page refers to " + name + ", which is not embedded") // tests would detect this
 	}
 	return name + "?v=" + hash
 }

@@ -11,10 +11,11 @@ import (
 // command matches a command for people that calls the service.
 var command = regexp.MustCompile(`rewardwatch (?:explain|(?:incident|retrain) [a-z]+)\b(?: [0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*)?`)
 
-// plainAddress matches addresses that a shell reads as they are.
+// plainAddress matches addresses that need no quoting in a shell.
 var plainAddress = regexp.MustCompile(`^https?://[0-9A-Za-z.:/_~\[\]-]+$`)
 
-// commands adds the address of the service to the commands in a text. Without it, they would ask another service, or none.
+// commands adds the address of the service to the commands in a text. Otherwise, they would call another service, or
+// none.
 func (c *Console) commands(r *http.Request, text string) string {
 	at := c.address(r)
 	if at == "http://"+names.LocalAddress || !plainAddress.MatchString(at) {

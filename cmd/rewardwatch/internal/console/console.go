@@ -1,6 +1,5 @@
-// Package console serves the pages that show what drifted, and on which people decide on retrain requests. The server
-// renders the HTML; the scripts only refresh parts of it and draw charts, so that reading and deciding work without
-// them.
+// Package console serves the pages that show drift, and on which people decide on retrain requests. The server renders
+// the HTML; scripts only refresh parts of it and draw charts, so that reading and deciding work without them.
 package console
 
 import (
@@ -26,8 +25,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// View provides what the pages show about policies. Its methods are safe for concurrent use and return immediately what
-// was last published; those that read the ledger obey their context. The console does not modify what they return.
+// View provides the data that the pages show about policies. Its methods are safe for concurrent use and immediately
+// return the last published state. Methods that read the ledger obey their context. The console does not modify the
+// returned values.
 type View interface {
 	Summaries() []*finding.Summary
 	Incidents() []alerts.Incident // open, and recently closed
@@ -36,13 +36,13 @@ type View interface {
 	Delivery(incident string) alerts.Delivery
 	// Course returns the past scores of a group, as far as they are kept.
 	Course(g ingest.Group) plots.Course
-	// History returns the past values of a group's signals. It waits no longer than ctx.
+	// History returns the past values of a group's signals. It does not wait beyond the end of ctx.
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
-	// Ready returns nil once telemetry is judged as it arrives, and otherwise what is missing.
+	// Ready returns nil once telemetry is judged as it arrives. Otherwise its error says what is missing.
 	Ready() error
 }
 
-// Desk carries out what people do with retrain requests. A change is durable when its method returns. Errors are those
+// Desk carries out people's actions on retrain requests. A change is durable when its method returns. Errors are those
 // of retrain.Desk.
 type Desk interface {
 	// Unfinished returns the requests that are not finished: first those that wait for an approval, then the others,
@@ -53,16 +53,17 @@ type Desk interface {
 	Request(ctx context.Context, id string) (ledger.Request, error)
 	History(ctx context.Context, id string) ([]ledger.StateChange, error)
 	Deliveries(ctx context.Context, request string, limit int) ([]ledger.Delivery, error)
-	// Decisions returns why an incident did or did not lead to a retrain request, newest first.
+	// Decisions returns the reasons why an incident did or did not lead to a retrain request, newest first.
 	Decisions(ctx context.Context, incident string, limit int) ([]ledger.Recorded, error)
-	// Delta returns how the config and the contract of a request differ from those of its parent, the previous version.
+	// Delta returns the differences between the config and the contract of a request and those of its parent, the
+	// previous version.
 	Delta(q ledger.Request) (parent string, differences []recipe.Difference, err error)
 
-	// Offers returns the recipes and targets that Ask can name for a policy, first those of the policy's trigger.
+	// Offers returns the recipes and targets that Ask accepts for a policy. Those of the policy's trigger come first.
 	Offers(policy string) (recipes, targets []string)
 	// Ask opens a request for a person. A repeated ask with the same id returns the existing request.
 	Ask(ctx context.Context, a retrain.Ask) (ledger.Request, error)
-	// DoSeen carries out a decision of a person who has seen the first seen entries of the history.
+	// DoSeen carries out the decision of a person who has seen the first seen entries of the history.
 	DoSeen(ctx context.Context, id string, seen int, v retrain.Verb, by, why string) (ledger.Request, error)
 
 	LinkedRequest(ctx context.Context, id, token string) (ledger.Request, error)
@@ -70,8 +71,8 @@ type Desk interface {
 	RejectByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error)
 }
 
-// Orders carries out what people decide on incidents. A change is durable when its method returns, and a repeated call
-// changes nothing. Its errors may be a *Refusal, which says what people can be shown.
+// Orders carries out people's decisions on incidents. A change is durable when its method returns, and a repeated call
+// changes nothing. Its errors may be a *Refusal, whose text can be shown to people.
 type Orders interface {
 	Accept(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
 	Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
@@ -79,7 +80,7 @@ type Orders interface {
 	Comment(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
 }
 
-// Refusal is why an order was not carried out.
+// Refusal is the reason why an order was not carried out.
 type Refusal struct {
 	Status int
 	Text   string // for people
@@ -88,7 +89,7 @@ type Refusal struct {
 // Error returns the text.
 func (r *Refusal) Error() string { return r.Text }
 
-// ledgerPatience is how long a page waits for the ledger.
+// ledgerPatience is the maximum time that a page waits for the ledger.
 const ledgerPatience = 2 * time.Second
 
 // Console serves the pages. It keeps no state.
@@ -101,10 +102,10 @@ type Console struct {
 	access session.Access
 	now    func() time.Time
 	log    zerolog.Logger
-	others zerolog.Logger // for what other sites can cause
+	others zerolog.Logger // for events that other sites can cause
 	layout map[string]*template.Template
 
-	delivery time.Duration // how long the answer to an approval waits for the delivery
+	delivery time.Duration // maximum time that the answer to an approval waits for the delivery
 }
 
 // New returns a console. desk is nil if no retraining is configured.
@@ -148,8 +149,7 @@ func (c *Console) Register(mux Mux) {
 	}
 }
 
-// Open reports whether a route is for people who have not logged in: the login page itself, assets of pages, and signed
-// links.
+// Open reports whether a route is for people who are not logged in: the login page, assets of pages, and signed links.
 func (c *Console) Open(pattern string) bool {
 	switch pattern {
 	case "GET /login", "POST /login", "GET /static/{file...}", "GET /retrain/{id}/decide", "POST /retrain/{id}/decide":
@@ -158,13 +158,13 @@ func (c *Console) Open(pattern string) bool {
 	return false
 }
 
-// AskToLogIn redirects a browser to the login page, which then returns to the page.
+// AskToLogIn redirects a browser to the login page, which then redirects back.
 func AskToLogIn(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Location", root(r)+loginLink(here(r)))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// securityPolicy makes pages load only what this service serves.
+// securityPolicy restricts pages to content from this service.
 const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -176,7 +176,7 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// unreferred keeps browsers from disclosing an address that contains a token.
+// unreferred prevents browsers from disclosing an address that contains a token.
 func unreferred(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Referrer-Policy", "no-referrer")
@@ -186,7 +186,7 @@ func unreferred(next http.HandlerFunc) http.HandlerFunc {
 
 // page is the data of every template.
 type page struct {
-	Root string // leads from the page to "/", even if a proxy serves the console under a prefix
+	Root string // path from the page to "/", even if a proxy serves the console under a prefix
 	Nav  []navItem
 	User userPart
 	Now  string
@@ -199,11 +199,11 @@ type navItem struct {
 	Here        bool
 }
 
-// userPart is what the header of every page shows of who is logged in.
+// userPart is the part of every page's header that shows who is logged in.
 type userPart struct {
 	Login string // the link to the login page, "" if no token is configured
 	In    bool
-	Name  string // "" if it is unknown
+	Name  string // "" if unknown
 	Here  bool
 }
 
@@ -212,7 +212,7 @@ func sections() []navItem {
 	return []navItem{{Path: "", Title: "Fleet"}, {Path: "incidents", Title: "Incidents"}, {Path: "retrain", Title: "Retraining"}}
 }
 
-// user returns who is logged in.
+// user returns the part of the header for the person who is logged in.
 func (c *Console) user(r *http.Request) userPart {
 	if c.access.Tokens == nil {
 		return userPart{}
@@ -223,7 +223,7 @@ func (c *Console) user(r *http.Request) userPart {
 	return u
 }
 
-// loginLink returns the link from the root to the login page, which then returns to a page.
+// loginLink returns the link from the root to the login page, which then redirects to a page.
 func loginLink(next string) string {
 	if next == "" {
 		return "login"
@@ -254,7 +254,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name 
 	}
 }
 
-// root returns the relative path from a page to "/" as a browser resolves it: an escaped slash is part of a name.
+// root returns the relative path from a page to "/", as resolved by a browser: an escaped slash is part of a name.
 func root(r *http.Request) string {
 	return "./" + strings.Repeat("../", max(1, strings.Count(r.URL.EscapedPath(), "/"))-1) // a path may be empty
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// maxForm limits the size of a form, on the page of a link and in the console, in bytes.
+// maxForm limits the size of a form, on a signed link's page and in the console, in bytes.
 const maxForm = 16 << 10
 
-// decideData is what the page of a link shows, as text.
+// decideData is the content of a signed link's page, as text.
 type decideData struct {
 	Token   string
 	Request *decideRequest // nil if the link is invalid
-	Error   string         // what is wrong with the form, or with the link
-	Done    string         // what was decided
-	By, Why string         // as entered, if something was wrong
+	Error   string         // problem with the form or the link
+	Done    string         // decision that was made
+	By, Why string         // as entered, if there was a problem
 }
 
 type decideRequest struct {
@@ -34,20 +34,20 @@ type decideRequest struct {
 	Signals                                           string
 	Contract                                          words.Contract
 	Differences                                       []decideDifference
-	Offsets                                           []decideDifference // those of where the data is, which are many
+	Offsets                                           []decideDifference // offset ranges of the data, of which there may be many
 }
 
-// decideDifference is a value of the config or the contract. A side that does not have it is "".
+// decideDifference is a value of the config or the contract. It is "" on the side that does not have it.
 type decideDifference struct {
 	Path, Old, New string
 }
 
-// linkPage shows the request of a link. It changes nothing, since chats fetch the links in their messages.
+// linkPage shows the request of a link. It changes nothing, because chats fetch the links in their messages.
 func (c *Console) linkPage(w http.ResponseWriter, r *http.Request) {
 	c.showLinked(w, r, decideData{Token: r.URL.Query().Get("token")}, http.StatusOK)
 }
 
-// showLinked shows the form, or why there is none.
+// showLinked shows the form, or the reason why there is none.
 func (c *Console) showLinked(w http.ResponseWriter, r *http.Request, d decideData, status int) {
 	request, err := c.linked(r.Context(), r.PathValue("id"), d.Token)
 	if err == nil {
@@ -69,7 +69,7 @@ func (c *Console) linked(ctx context.Context, id, token string) (ledger.Request,
 	return c.desk.LinkedRequest(ctx, id, token)
 }
 
-// decideByLink carries out the decision in the page's form.
+// decideByLink carries out the decision in the form of a signed link's page.
 func (c *Console) decideByLink(w http.ResponseWriter, r *http.Request) {
 	f, decision, err := readForm(w, r)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Console) carryOut(w http.ResponseWriter, r *http.Request, d decideData,
 	c.show(w, r, http.StatusOK, "decide.html", decideData{Done: fmt.Sprintf("%s has %s the retraining of %s.", d.By, done, request.Policy)})
 }
 
-// linkRefusal returns the status and the text for people; everything else is in the log.
+// linkRefusal returns the status and the text for people. Other errors are only logged.
 func (c *Console) linkRefusal(err error) (status int, text string) {
 	if state, decided := errors.AsType[*ledger.StateError](err); decided {
 		return http.StatusGone, "This link has already been used: the request is " + state.State.InWords(state.Untracked) + "."
@@ -121,10 +121,10 @@ func (c *Console) linkRefusal(err error) (status int, text string) {
 	return c.refusal(err)
 }
 
-// offsetPath matches the values of a list of ranges of offsets in a config.
+// offsetPath matches the values in a config's list of offset ranges.
 var offsetPath = regexp.MustCompile(`\[\d+\]\.(topic|partition|first|last)$`)
 
-// isOffset reports whether a difference says only where in the topic the data is.
+// isOffset reports whether a difference only concerns the position of the data in the topic.
 func isOffset(d recipe.Difference) bool {
 	template := d.Old != nil && strings.Contains(d.Old.Value, "{{") && strings.Contains(d.Old.Value, "offsets.")
 	return offsetPath.MatchString(d.Path) || template

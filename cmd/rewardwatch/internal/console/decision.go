@@ -19,22 +19,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// decisionPatience is how long a decision waits for the ledger. It is longer than for a page, since the person has to
-// know whether the decision was carried out.
+// decisionPatience is the maximum time that a decision waits for the ledger. It is longer than for a page, because the
+// person must know whether the decision was carried out.
 const decisionPatience = 20 * time.Second
 
 // formPart is the form with which a person decides on a request, as last filled in.
 type formPart struct {
-	Seen    int        // how many entries of the history the person has seen
-	Verbs   []verbPart // what can be decided
+	Seen    int        // number of history entries that the person has seen
+	Verbs   []verbPart // possible decisions
 	Effect  string     // what the buttons do
 	Approve bool       // whether a person has to approve or reject it
-	Login   string     // link from the root to the login page, if the token must be shown first
+	Login   string     // link from the root to the login page, if a token is required first
 	Closed  string     // why no decision is possible here
 	Known   bool       // whether By is the name of the person's token
 	By, Why string
 	Problem string // why the decision was not carried out
-	Saved   string // that it was
+	Saved   string // confirmation that it was carried out
 }
 
 // verbPart is a button that decides on a request.
@@ -44,7 +44,7 @@ type verbPart struct {
 	Main  bool
 }
 
-// verbsFor returns what people can do with a request in a state.
+// verbsFor returns the possible decisions on a request in a state.
 func verbsFor(s ledger.State) []verbPart {
 	reject := verbPart{Verb: retrain.VerbReject, Title: "Reject"}
 	end := verbPart{Verb: retrain.VerbReject, Title: "Stop tracking"}
@@ -64,13 +64,14 @@ func verbsFor(s ledger.State) []verbPart {
 	return []verbPart{end}
 }
 
-// with adds which decisions are possible for a request in a state and with a number of history entries.
+// with adds the possible decisions on a request in a state and with a number of history entries.
 func (f formPart) with(s ledger.State, entries int) formPart {
 	f.Seen, f.Verbs, f.Effect, f.Approve = entries, verbsFor(s), words.EffectOf(s), s == ledger.StateAwaitingApproval
 	return f
 }
 
-// by adds who fills in the form, or why that person may not: the error of may.
+// by adds the name of the person who fills in the form, or the reason why the person may not, which is the error of
+// may.
 func (f formPart) by(r *http.Request, who session.Person, err error) formPart {
 	f.By, f.Saved = cmp.Or(f.By, who.Name, remembered(r)), saved(r)
 	f = f.as(who)
@@ -87,7 +88,7 @@ func (f formPart) by(r *http.Request, who session.Person, err error) formPart {
 	return f
 }
 
-// as makes a form that of a person, if the token says who that is.
+// as sets the name in a form to that of the person, if the token identifies the person.
 func (f formPart) as(who session.Person) formPart {
 	if f.Known = who.Known; f.Known {
 		f.By = who.Name
@@ -95,7 +96,8 @@ func (f formPart) as(who session.Person) formPart {
 	return f
 }
 
-// may returns the result of admit, or errRole if the person has none of the rights, and logs what is not for people.
+// may returns the result of admit, or errRole if the person has none of the rights. It logs errors that are not for
+// people.
 func (c *Console) may(r *http.Request, any access.Right) (session.Person, error) {
 	who, err := c.access.Admit(r, c.now())
 	switch {
@@ -107,7 +109,7 @@ func (c *Console) may(r *http.Request, any access.Right) (session.Person, error)
 	return who, err
 }
 
-// What is wrong with a form, for errors.Is. People see these texts.
+// Problems with a form, for errors.Is. People see these texts.
 var (
 	errCrossSite  = errors.New("the form was sent from another site")
 	errRole       = errors.New("your role does not permit this")
@@ -145,7 +147,7 @@ func seeOther(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// notSeen stands for a form that does not say what its sender has seen.
+// notSeen is the value for a form that does not state how many entries its sender has seen.
 const notSeen = -1
 
 // parseForm parses a form of at most maxForm bytes.
@@ -168,7 +170,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (f formPart, decision stri
 	return f, r.PostForm.Get("decision"), nil
 }
 
-// check limits what is kept with the request.
+// check limits the texts that are kept with the request.
 func (f formPart) check(decision string, known ...string) error {
 	err := errors.Join(words.CheckText("your name", f.By, words.MaxBy), words.CheckText("the reason", f.Why, words.MaxWhy))
 	if !slices.Contains(known, decision) {
@@ -180,8 +182,8 @@ func (f formPart) check(decision string, known ...string) error {
 	return nil
 }
 
-// settle carries out a person's decision, based on what that person has seen. A repeated decision, as by a second
-// click, has no further effect.
+// settle carries out a person's decision, given the entries that the person has seen. A repeated decision, for example
+// by a second click, has no further effect.
 func (c *Console) settle(ctx context.Context, id string, v retrain.Verb, f formPart) error {
 	if c.desk == nil {
 		return ledger.ErrUnknownRequest
@@ -206,8 +208,8 @@ func (c *Console) settle(ctx context.Context, id string, v retrain.Verb, f formP
 	return err
 }
 
-// awaitDelivery waits briefly until a request is no longer open, so that the next page shows how its delivery went:
-// most take milliseconds.
+// awaitDelivery waits briefly until a request is no longer open, so that the next page shows the result of its
+// delivery. Most deliveries take milliseconds.
 func (c *Console) awaitDelivery(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, c.delivery)
 	defer cancel()
@@ -224,8 +226,8 @@ func (c *Console) awaitDelivery(ctx context.Context, id string) {
 	}
 }
 
-// refusal returns the status of a refused decision and the text for the person. What is not for people goes to the
-// log.
+// refusal returns the status of a refused decision and the text for the person. Errors that are not for people are
+// logged.
 func (c *Console) refusal(err error) (status int, text string) {
 	if state, wrong := errors.AsType[*ledger.StateError](err); wrong {
 		return http.StatusConflict, "No change: the request is " + state.State.InWords(state.Untracked) + " now."

@@ -8,14 +8,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// donePart is what was done about an incident so far, below its headline.
+// donePart summarizes the actions on an incident so far, below its headline.
 type donePart struct {
 	Alert, AlertClass string // "" for a closed incident
 	Retraining        []requestLine
 	Why               string // why there is no request
 }
 
-// donePart returns what was done about an incident. It is called after tellOrders.
+// donePart returns the actions on an incident so far. Call it after tellOrders.
 func (c *Console) donePart(i *alerts.Incident, d *incidentPage) donePart {
 	out := donePart{Retraining: d.Ordered}
 	if !i.Closed {
@@ -35,7 +35,7 @@ func (c *Console) donePart(i *alerts.Incident, d *incidentPage) donePart {
 	return out
 }
 
-// tellPeople adds what people did with a request, if the ledger answers in time.
+// tellPeople adds people's actions on a request, if the ledger answers in time.
 func (c *Console) tellPeople(ctx context.Context, line *requestLine, q ledger.Request) {
 	history, err := c.desk.History(ctx, q.ID)
 	if err != nil {
@@ -45,8 +45,8 @@ func (c *Console) tellPeople(ctx context.Context, line *requestLine, q ledger.Re
 	line.peopleFrom(q, history)
 }
 
-// peopleFrom takes the name of the person who asked, and the decisions of people, from a history. The decision that
-// ended the request says how it stands.
+// peopleFrom reads from a history the name of the person who asked, and people's decisions. The decision that ended the
+// request determines its standing.
 func (l *requestLine) peopleFrom(q ledger.Request, history []ledger.StateChange) {
 	if q.OriginKind == ledger.OriginPerson && len(history) > 0 && history[0].By != "" {
 		l.Asked = history[0].By

@@ -17,13 +17,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// Limits on what the fleet page shows at once. All policies can be found: by name, by state, and page by page.
+// Limits on the content of the fleet page. All policies can be found by name, by state, and page by page.
 const (
 	fleetPage    = 100
 	maxAttention = 20
 )
 
-// fleetData is what the fleet page shows, as text. The template only lays it out.
+// fleetData is the content of the fleet page, as text. The template only lays it out.
 type fleetData struct {
 	Query    string // the search text
 	State    string
@@ -34,14 +34,14 @@ type fleetData struct {
 	Counts       []stateCount
 	Rows         []fleetRow
 	Unit         finding.UnitName // of all rows
-	Found, First int              // how many policies were found, and the number of the first row
+	Found, First int              // number of policies found, and number of the first row
 	Previous     string           // links to other pages, "" if there is none
 	Next         string
 	Empty        bool   // no policy is watched yet
-	Baselines    string // how many groups have one, "" if all have
+	Baselines    string // number of groups with a baseline, "" if all have one
 }
 
-// open is what is not settled: first what somebody has to look at, then what is in progress.
+// open lists unresolved problems: first those that need attention, then those in progress.
 type open struct {
 	Incidents []attention
 	Faults    []attention
@@ -50,10 +50,10 @@ type open struct {
 	Muted    []attention   // incidents
 	UnderWay []requestLine // the other unfinished requests
 
-	Open         int  // incidents that are not muted, including those that did not fit
+	Open         int  // number of Incidents, including those that did not fit
 	MoreFaults   int  // number that did not fit
-	MoreMuted    int  // the same of muted incidents
-	MoreRequests bool // whether some did not fit
+	MoreMuted    int  // number of muted incidents that did not fit
+	MoreRequests bool // whether some requests did not fit
 }
 
 // stateCount links to the policies in a state.
@@ -66,9 +66,9 @@ type stateCount struct {
 // attention is one line about a problem.
 type attention struct {
 	Link, Policy, Group, Severity, What, Cause string
-	Guard                                      string // the state that its trip leads to; "" for a drift and for a fault
+	Guard                                      string // state that the guard's trip leads to; "" for a drift and for a fault
 	State, Class                               string // of an incident
-	Version                                    string // how that of the cause changed
+	Version                                    string // how the version of the cause changed
 	Since                                      moment
 }
 
@@ -77,10 +77,10 @@ type moment struct {
 	Ago, At string // "" without a clock
 }
 
-// trip is the state of a guard that has tripped, and the link to its incident. It is empty if none has.
+// trip is the state of a tripped guard, and the link to its incident. It is empty if no guard has tripped.
 type trip struct{ State, Link string }
 
-// fleetRow is a policy. If it has several groups, the row shows the worst.
+// fleetRow is a policy. If it has several groups, the row shows the worst one.
 type fleetRow struct {
 	Policy, Link, Groups string
 	State, Class         string
@@ -181,8 +181,8 @@ func fleetLink(query, state string, page int) string {
 	return "?" + v.Encode()
 }
 
-// unfinished returns the retrain requests that are not finished, whether there are more, and whether the ledger
-// failed to answer in time: the rest of the page does not need it.
+// unfinished returns the retrain requests that are not finished, whether there are more, and whether the ledger failed
+// to answer in time. The rest of the page does not need the ledger.
 func (c *Console) unfinished(ctx context.Context) (lines []requestLine, more, failed bool) {
 	if c.desk == nil {
 		return nil, false, false
@@ -197,7 +197,7 @@ func (c *Console) unfinished(ctx context.Context) (lines []requestLine, more, fa
 	return requestLines(requests[:min(len(requests), maxAttention)]), len(requests) > maxAttention, false
 }
 
-// add adds open incidents and faults. unmended says how the retraining of muted ones ended that did not help.
+// add adds open incidents and faults. unmended describes unsuccessful retrainings of muted incidents.
 func (d *open) add(incidents []alerts.Incident, unmended map[string]string, faults []alerts.Fault, now time.Time) {
 	for i := range incidents {
 		switch {
@@ -224,8 +224,8 @@ func (d *open) add(incidents []alerts.Incident, unmended map[string]string, faul
 	}
 }
 
-// unmended says of muted incidents that their newest retraining has ended without a success, by incident. Those whose
-// requests the ledger does not tell in time are not in it.
+// unmended describes, by incident, how the newest retraining of muted incidents ended, if it did not succeed. It omits
+// incidents whose requests the ledger does not return in time.
 func (c *Console) unmended(ctx context.Context, incidents []alerts.Incident) map[string]string {
 	out, asked := map[string]string{}, 0
 	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
@@ -253,14 +253,14 @@ func (c *Console) unmended(ctx context.Context, incidents []alerts.Incident) map
 	return out
 }
 
-// MoreIncidents returns how many of the open incidents did not fit.
+// MoreIncidents returns the number of open incidents that did not fit.
 func (d open) MoreIncidents() int { return d.Open - len(d.Incidents) }
 
 func loudness(severity string) int {
 	return slices.Index(alerts.Severities(), alerts.Severity(severity))
 }
 
-// incidentLine describes an incident by the alarm that a person would name first.
+// incidentLine describes an incident by its most important alarm.
 func incidentLine(i *alerts.Incident, now time.Time) attention {
 	line := lineOf(i)
 	a := attention{
@@ -345,8 +345,8 @@ func policyRow(p *finding.Summary, known known, now time.Time) fleetRow {
 	return row
 }
 
-// searchText returns the text in which a search looks for a policy: its name, its state, and the labels, versions and
-// causes of all its groups.
+// searchText returns the text that a search for policies looks at: the policy's name, its state, and the labels,
+// versions and causes of all its groups.
 func searchText(p *finding.Summary, known known, state string) string {
 	parts := []string{p.Policy, state}
 	for i := range p.Groups {

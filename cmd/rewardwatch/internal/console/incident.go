@@ -18,24 +18,24 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// Limits on the story of an incident. The API has all of it.
+// Limits on the content of an incident's page. The API returns everything.
 const (
 	maxAlarms = 50
-	// maxPolicyRequests is how many of a policy's newest requests are searched for those of an incident.
+	// maxPolicyRequests is the number of a policy's newest requests that are searched for those of an incident.
 	maxPolicyRequests = 1000
-	// maxJudged is how many decisions of the ledger are shown, one for each reason.
+	// maxJudged is the maximum number of decisions of the ledger, one per reason.
 	maxJudged = 20
 )
 
-// incidentPage is the story of an incident, as text, in the order of the page.
+// incidentPage is the content of an incident's page, as text, in the order of the page.
 //
 // It is large because it has a field for each part of the page.
 type incidentPage struct {
 	head     listedIncident
 	ID       string
 	Severity string
-	Lead     string // what drifted, since when and why, in a sentence or two
-	Muted    string // until when notifications are silenced
+	Lead     string // what drifted, since when and why, in one or two sentences
+	Muted    string // end of the mute
 
 	Alarms  []alarmPart // what drifted, and by how much
 	Omitted int         // number of alarms not shown
@@ -43,7 +43,7 @@ type incidentPage struct {
 	Span     *scale // since when
 	Versions []versionPart
 
-	OfOnset  string      // what Causes is about
+	OfOnset  string      // what Causes refers to
 	Causes   []causePart // why
 	Evidence []string    // if no causes were weighed
 	// Statistics says that the evidence contains figures that a reader may not know.
@@ -54,22 +54,22 @@ type incidentPage struct {
 	Mix        *words.Mix
 	Shifts     []shiftPart
 
-	Promise string // how rare false alarms are
+	Promise string // expected frequency of false alarms
 
-	Decisions []words.Decided // by people, oldest first
+	Decisions []words.Decided // decisions by people, oldest first
 	Done      donePart
 	Act       actPart
 	Charts    []*plots.SignalChart
 	Unit      finding.UnitName
 
-	Guard *finding.Guard // that has tripped; nil for a drift
+	Guard *finding.Guard // guard that tripped; nil for a drift
 
 	Ordered []requestLine
 	Judged  []judgedPart
-	Ledger  string // why no requests are shown
+	Ledger  string // reason why no requests are shown
 }
 
-// alarmPart is what the page shows of an alarm.
+// alarmPart is the content of the page for an alarm.
 //
 // It is large because it has a field for each fact that the page shows.
 type alarmPart struct {
@@ -85,14 +85,14 @@ type alarmPart struct {
 	Score, Detectors         string
 	Onset, Interval          string
 	Found, Resolved          string
-	Replaced                 string // why it ended, if its signal did not return to the baseline
+	Replaced                 string // reason why the alarm ended, if its signal did not return to the baseline
 	Bar                      *scaleBar
 	Offsets, OnsetOffsets    string
 	Baseline, BaseOffsets    string
-	Explain                  string // the command that explains it
+	Explain                  string // command that explains the alarm
 }
 
-// comparison is two bars on one scale from 0 to 100: mean and one standard deviation to each side.
+// comparison is two bars on a scale from 0 to 100. Each spans one standard deviation on either side of a mean.
 type comparison struct {
 	Was, Now bar
 }
@@ -117,7 +117,7 @@ type scaleBar struct {
 type causePart struct {
 	Name, Percent string
 	Width         float64 // 0 to 100
-	Named         bool    // this is the cause that the incident names
+	Named         bool    // whether this is the cause that the incident names
 	Evidence      []string
 }
 
@@ -162,7 +162,7 @@ func (c *Console) showIncident(w http.ResponseWriter, r *http.Request, status in
 	c.show(w, r, status, "incident.html", d)
 }
 
-// storyOf returns what is known of an incident without the ledger.
+// storyOf returns the content of an incident's page that does not depend on the ledger.
 func storyOf(i *alerts.Incident) incidentPage {
 	d := incidentPage{head: lineOf(i), ID: i.ID, Severity: string(i.Severity), Evidence: i.Evidence}
 	if i.IsMuted() {
@@ -192,8 +192,8 @@ func storyOf(i *alerts.Incident) incidentPage {
 	return d
 }
 
-// firingFirst returns at most most alarms of an incident, first those that fire, by the rank of their signals, then the
-// latest to resolve, and how many are left out.
+// firingFirst returns at most most alarms of an incident, and the number of omitted alarms. Firing alarms come first,
+// by the rank of their signals, and then the most recently resolved.
 func firingFirst(i *alerts.Incident, most int) (alarms []*alerts.Alarm, left int) {
 	for k := range i.Alarms {
 		alarms = append(alarms, &i.Alarms[k])
@@ -222,7 +222,7 @@ func newestEvidence(i *alerts.Incident) *alerts.Alarm {
 	return &newest
 }
 
-// lead summarizes the incident. baseline says what has become of the baseline that replaces that of a reset incident.
+// lead summarizes the incident. baseline describes the progress of the baseline that replaces that of a reset incident.
 func lead(i *alerts.Incident, baseline string) string {
 	var s strings.Builder
 	s.WriteString(drifted(i))
@@ -252,7 +252,7 @@ func lead(i *alerts.Incident, baseline string) string {
 	return s.String()
 }
 
-// drifted says what drifted, since when and by how much, in sentences that end with a space.
+// drifted describes what drifted, since when and by how much, in sentences that end with a space.
 func drifted(i *alerts.Incident) string {
 	var s strings.Builder
 	if g := i.Guard(); g != nil {
@@ -272,8 +272,8 @@ func drifted(i *alerts.Incident) string {
 	return s.String()
 }
 
-// versionOfCause returns how the version of the likely cause changed at the onset, "" if it did not, or if the mix of
-// units explains the change.
+// versionOfCause returns how the version of the likely cause changed at the onset. It returns "" if it did not change,
+// or if the mix of strata explains the change.
 func versionOfCause(i *alerts.Incident) string {
 	if len(i.Alarms) == 0 || i.MixedBy() != "" {
 		return ""
@@ -294,7 +294,7 @@ func versionOfCause(i *alerts.Incident) string {
 	return fmt.Sprintf("%s %s → %s", name, from, to)
 }
 
-// parenthesized returns a text to append, "" for none.
+// parenthesized returns a text in parentheses to append, or "" for "".
 func parenthesized(text string) string {
 	if text == "" {
 		return ""
@@ -302,7 +302,7 @@ func parenthesized(text string) string {
 	return " (" + text + ")"
 }
 
-// verb returns what a number of signals of an incident have done.
+// verb returns the verb phrase for a number of signals of an incident.
 func verb(i *alerts.Incident, signals int) string {
 	switch {
 	case i.Improvement && i.Closed:
@@ -350,7 +350,7 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 	return out
 }
 
-// quantityText returns the name of a quantity with its signal, "" without a quantity.
+// quantityText returns the name of a quantity with its signal, or "" without a quantity.
 func quantityText(signal, quantity string) string {
 	if quantity == "" {
 		return ""
@@ -358,7 +358,7 @@ func quantityText(signal, quantity string) string {
 	return finding.QuantityOf(signal, quantity)
 }
 
-// spread formats a mean with its standard deviation, "not known" if it is unknown.
+// spread formats a mean with its standard deviation, or returns "not known" if the mean is unknown.
 func spread(mean, sd float64) string {
 	switch {
 	case !plots.Finite(mean):
@@ -369,7 +369,7 @@ func spread(mean, sd float64) string {
 	return words.Short(mean) + " ± " + words.Short(sd)
 }
 
-// compare draws both sides of an effect. It returns nil if a figure is unknown or nothing has any width.
+// compare draws both sides of an effect. It returns nil if a figure is unknown or both sides have no width.
 func compare(e finding.Effect) *comparison {
 	sides := [2][2]float64{{e.BaselineMean, e.BaselineSD}, {e.CurrentMean, e.CurrentSD}}
 	low, high := math.Inf(1), math.Inf(-1)
@@ -393,7 +393,7 @@ func compare(e finding.Effect) *comparison {
 
 func round(x float64) float64 { return math.Round(100*x) / 100 }
 
-// scaleOf returns the scale, from a little before the first onset to the end of the incident or to the newest known
+// scaleOf returns the scale from slightly before the first onset to the end of the incident, or to the newest known
 // unit.
 func scaleOf(i *alerts.Incident) *scale {
 	if len(i.Alarms) == 0 {
@@ -491,7 +491,7 @@ func returnParts(d *finding.Decomposition) (parts []returnPart, change string) {
 		value float64
 	}{{"reward per step", d.PerStep}, {"episode length", d.Length}, {"choice of actions", d.ActionMix}, {"rest", d.Rest}} {
 		if math.Abs(p.value) < 1e-9*largest {
-			p.value = 0 // what is left of sums that cancel
+			p.value = 0 // remainder of sums that cancel
 		}
 		half := round(48 * math.Abs(p.value) / largest)
 		row := returnPart{Name: p.name, Change: signed(p.value), Bar: bar{X: 50, W: half}, Negative: p.value < 0}
@@ -510,7 +510,7 @@ func signed(x float64) string {
 	return fmt.Sprintf("%+.4g", x)
 }
 
-// shiftParts returns the shifts but for those of the alarms, which are shown with their own figures.
+// shiftParts returns the shifts without those of the alarms, whose figures are shown with the alarms.
 func shiftParts(shifts []finding.Shift, shown []alarmPart) []shiftPart {
 	var out []shiftPart
 	for _, s := range shifts {
@@ -531,8 +531,8 @@ func shiftParts(shifts []finding.Shift, shown []alarmPart) []shiftPart {
 	return out
 }
 
-// tellOrders adds what the ledger knows of the incident. If the ledger does not answer in time, that part is left
-// out: the rest of the story does not need it.
+// tellOrders adds the ledger's data on the incident. If the ledger does not answer in time, this part is omitted,
+// because the rest of the page does not need it.
 func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Incident) {
 	if c.desk == nil {
 		d.Ledger = "Retraining is not configured."
@@ -567,7 +567,7 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 	}
 }
 
-// ledgerTrouble says why no requests are shown; the error itself is in the log.
+// ledgerTrouble returns the reason why no requests are shown. The error itself is logged.
 func ledgerTrouble(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "The ledger did not respond in time."

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// incidentsShown is how many incidents a page lists.
+// incidentsShown is the maximum number of incidents on a page.
 const incidentsShown = 100
 
 // incidentsPage lists incidents, open ones first, then newest first.
@@ -22,25 +22,25 @@ type incidentsPage struct {
 	Lines       []listedIncident
 	Open, All   int
 	Found       int
-	From        int    // how many matches precede these
+	From        int    // number of matches before these
 	Refresh     string // link to the same page
 	Next        string // address of the next page, "" if there is none
 }
 
-// listedIncident is an incident in a list. Every page takes its state and its start from it.
+// listedIncident is an incident in a list. Every page shows its state and its start in this form.
 type listedIncident struct {
 	Path, Policy, PolicyPath string
 	Labels                   []string
 	State, Class, Severity   string
 	Provisional, Improvement bool
 	Signals, Cause           string
-	Effect                   string // of its representative alarm
+	Effect                   string // of its headline alarm
 	Since, Closed            string
 
-	since, closed int64 // in Unix nanoseconds; 0 without a clock, closed also while it is open
+	since, closed int64 // in Unix nanoseconds; 0 without a clock, and closed also while the incident is open
 }
 
-// RecentlyClosed returns how many of the known incidents are closed.
+// RecentlyClosed returns the number of known incidents that are closed.
 func (d incidentsPage) RecentlyClosed() int { return d.All - d.Open }
 
 func (c *Console) incidents(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func incidentsOf(incidents []alerts.Incident, query url.Values) incidentsPage {
 		}
 	}
 	d.Found = len(found)
-	from, _ := strconv.Atoi(query.Get("from")) // an invalid number means the beginning
+	from, _ := strconv.Atoi(query.Get("from")) // an invalid number means the first page
 	d.From = min(max(0, from), len(found))
 	d.Lines = found[d.From:min(len(found), d.From+incidentsShown)]
 	if end := d.From + len(d.Lines); end < len(found) {
@@ -110,7 +110,7 @@ func lineOf(i *alerts.Incident) listedIncident {
 	return out
 }
 
-// incidentState returns the state of an incident, and the class for its color.
+// incidentState returns the state of an incident, and the CSS class for its color.
 func incidentState(i *alerts.Incident) (state, class string) {
 	switch d, ended := i.Ended(); {
 	case ended:
@@ -123,7 +123,7 @@ func incidentState(i *alerts.Incident) (state, class string) {
 	return "open", "drift"
 }
 
-// effectText says briefly how far a quantity of a signal has moved.
+// effectText describes briefly how far a quantity of a signal has moved.
 func effectText(signal string, e finding.Effect) string {
 	if e.Quantity == "" {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// requestsShown is how many requests a page of the ledger lists.
+// requestsShown is the maximum number of requests on a page of the ledger.
 const requestsShown = 50
 
 // ledgerPage lists the requests that match a filter, newest first.
@@ -20,9 +20,9 @@ type ledgerPage struct {
 	Filter  ledger.Filter
 	States  []choice
 	Causes  []choice
-	Chosen  bool   // whether there is a filter
+	Chosen  bool   // whether a filter is set
 	None    bool   // whether no retraining is configured
-	Problem string // why the list is empty
+	Problem string // reason why the list is empty
 	Lines   []requestLine
 	Refresh string // link to the same page
 	Next    string // address of the next page, "" if there is none
@@ -38,12 +38,12 @@ type choice struct {
 type requestLine struct {
 	ID, Path, Policy, PolicyPath string
 	Kind, State, Class           string
-	Stands                       string // what it waits for, or why it ended
+	Stands                       string // what the request waits for, or why it ended
 	Recipe, Asked                string
 	Opened                       string
-	Waits                        bool            // for a person
-	Retried                      bool            // its delivery has failed so far
-	Decided                      []words.Decided // by people, oldest first; only where the history was read
+	Waits                        bool            // whether it waits for a person
+	Retried                      bool            // whether its delivery has failed so far
+	Decided                      []words.Decided // decisions by people, oldest first; only if the history was read
 
 	state ledger.State
 }
@@ -128,7 +128,7 @@ func requestLineOf(q ledger.Request) requestLine {
 		Opened: words.Stamp(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
 	}
 	if out.Stands != "" && (q.State == ledger.StateRejected || q.State == ledger.StateWithdrawn) {
-		out.Stands = words.Capital(out.State) + ": " + q.Reason // often the words of a person
+		out.Stands = words.Capital(out.State) + ": " + q.Reason // often a person's words
 	}
 	if q.State == ledger.StateOpen && q.Attempts > 1 {
 		out.Class, out.Retried = "drift", true
@@ -139,7 +139,7 @@ func requestLineOf(q ledger.Request) requestLine {
 	return out
 }
 
-// requestClass returns the class for the color of a state, by what the state asks of people.
+// requestClass returns the CSS class for the color of a state, by the action that the state requires from people.
 func requestClass(s ledger.State) string {
 	switch s {
 	case ledger.StateAwaitingApproval:

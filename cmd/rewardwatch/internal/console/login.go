@@ -13,17 +13,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
-// loginPage asks for the token.
+// loginPage is the content of the login page.
 type loginPage struct {
-	Needed   bool   // people must log in to decide
-	Token    bool   // with a token
-	Provider string // or at the provider of this name
-	Link     string // which this leads to
-	In       bool   // whether they are logged in
-	Name     string // of the person who is logged in, or as entered
-	Next     string // the page to return to, "" for the fleet
+	Needed   bool   // whether people must log in to decide
+	Token    bool   // whether people can log in with a token
+	Provider string // name of the provider at which people can log in, "" if there is none
+	Link     string // link to the provider
+	In       bool   // whether the person is logged in
+	Name     string // name of the person who is logged in, or as entered
+	Next     string // page to return to, "" for the fleet
 	Problem  string
-	Sessions []sessionLine // that the person may end
+	Sessions []sessionLine // sessions that the person may end
 }
 
 // sessionLine is an open session.
@@ -81,14 +81,14 @@ func (c *Console) endSession(w http.ResponseWriter, r *http.Request) {
 	seeOther(w, "../../login")
 }
 
-// LoginProblem shows the login page with what went wrong.
+// LoginProblem shows the login page with a problem.
 func (c *Console) LoginProblem(w http.ResponseWriter, r *http.Request, status int, why string) {
 	secured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.showLogin(w, r, status, loginPage{Problem: sentence(errors.New(why))})
 	})).ServeHTTP(w, r)
 }
 
-// logIn opens a session if the form has the token, and returns to the page that the person came from.
+// logIn opens a session if the form contains a valid token, and redirects back to the page that the person came from.
 func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 	if err := parseForm(w, r); err != nil {
 		c.showLogin(w, r, http.StatusBadRequest, loginPage{Problem: sentence(err)})
@@ -127,8 +127,8 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 	seeOther(w, d.Next)
 }
 
-// PageOf returns the path of a page of the console, relative to the root, with its query, and "" for anything else. A
-// link to the login page must not lead to another site.
+// PageOf returns the path of a page of the console, relative to the root, with its query. For anything else it returns
+// "", because a link to the login page must not lead to another site.
 func PageOf(path string) string {
 	at, err := url.Parse(path)
 	if err != nil || at.Scheme != "" || at.Host != "" || at.Opaque != "" || at.Fragment != "" || strings.ContainsAny(path, "\\") {
@@ -136,7 +136,7 @@ func PageOf(path string) string {
 	}
 	segments := strings.Split(at.EscapedPath(), "/")
 	known := slices.Contains([]string{"policies", "incidents", "retrain"}, segments[0]) || at.Path == ""
-	dots := func(segment string) bool { // which browsers resolve, also if they are escaped
+	dots := func(segment string) bool { // browsers resolve these, even if they are escaped
 		plain, err := url.PathUnescape(segment)
 		return err != nil || strings.Trim(plain, ".") == ""
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// onsets says which signals of an incident began to drift with it, and which did once it was open.
+// onsets divides the signals of an incident into those that began to drift with it, and those that began later.
 type onsets struct {
-	own, later  []string        // by importance
+	own, later  []string        // by rank
 	since, from finding.UnitRef // onset of the incident and of later; since is the onset of own if nothing else drifts
 }
 
@@ -44,7 +44,7 @@ func onsetsOf(i *alerts.Incident) onsets {
 	return o
 }
 
-// laterText names the signals that began to drift once the incident was open, "" if there are none.
+// laterText names the signals that began to drift after the incident had opened, or returns "" if there are none.
 func (o onsets) laterText(unit finding.UnitName) string {
 	if len(o.later) == 0 {
 		return ""
@@ -52,7 +52,7 @@ func (o onsets) laterText(unit finding.UnitName) string {
 	return fmt.Sprintf("Later: %s, from %s", words.Listed(o.later), o.from.Moment(unit))
 }
 
-// signalsOf returns the signals that drift, or those that did if none still drifts, as people look at them.
+// signalsOf returns the signals that drift, or all that have drifted if none drifts any more, ordered by rank.
 func signalsOf(i *alerts.Incident) []string { return signalNames(driftAlarms(i)) }
 
 // driftAlarms returns the firing alarms of an incident, or all if none is firing.
@@ -79,8 +79,8 @@ func signalNames(alarms []*alerts.Alarm) (names []string) {
 	return alerts.Ranked(names)
 }
 
-// ofOnset says what the evidence for the cause is about, "" if every signal began to drift with the incident or if the
-// evidence is that of a later alarm.
+// ofOnset describes the subject of the evidence for the cause. It returns "" if every signal began to drift with the
+// incident, or if the evidence is from a later alarm.
 func ofOnset(i *alerts.Incident) string {
 	if len(i.Alarms) == 0 || len(i.Causes) == 0 {
 		return ""
@@ -97,7 +97,7 @@ func ofOnset(i *alerts.Incident) string {
 	return ""
 }
 
-// endedWith says of an alarm that ended with its incident that its signal did not return to the baseline.
+// endedWith notes that the signal of an alarm that ended with its incident did not return to the baseline.
 func (p alarmPart) endedWith(i *alerts.Incident, a *alerts.Alarm) alarmPart {
 	d, ended := i.Ended()
 	if !ended || d.Kind == alerts.Released || !i.Closed || !a.Resolved || a.ResolvedAt.Ordinal < i.ClosedAt.Ordinal {
@@ -110,8 +110,8 @@ func (p alarmPart) endedWith(i *alerts.Incident, a *alerts.Alarm) alarmPart {
 	return p
 }
 
-// newBaseline says in a sentence whether the baseline that replaces that of a closed incident is complete. It returns
-// "" if the group is no longer watched.
+// newBaseline describes in a sentence whether the baseline that replaces that of a closed incident is complete. It
+// returns "" if the group is no longer watched.
 func (c *Console) newBaseline(i *alerts.Incident) string {
 	old := func(a alerts.Alarm) bool { return a.Baseline.ID != "" }
 	for _, p := range c.view.Summaries() {
@@ -131,17 +131,17 @@ func (c *Console) newBaseline(i *alerts.Incident) string {
 	return ""
 }
 
-// versionPart is a version before and after the onset, and the versions that alarms found after that.
+// versionPart is a version before and after the onset, together with the versions of later alarms.
 type versionPart struct {
 	Name, Before, After string
 	Changed             bool
 	Later               []laterVersion
 }
 
-// laterVersion is a version in use when a later alarm fired.
+// laterVersion is a version that was in use when a later alarm fired.
 type laterVersion struct{ Version, By string }
 
-// versionParts describes the versions that the telemetry names.
+// versionParts describes the versions in the telemetry.
 func versionParts(i *alerts.Incident) (out []versionPart) {
 	for _, field := range []struct {
 		name string

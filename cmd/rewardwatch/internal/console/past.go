@@ -11,10 +11,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// historyPatience is how long a page waits for the past of a group, which a busy policy may hold up.
+// historyPatience is the maximum time that a page waits for the past of a group, which a busy policy may delay.
 const historyPatience = time.Second
 
-// pastOf returns the past of a group. If it cannot be had in time it is empty: the rest of a page does not need it.
+// pastOf returns the past of a group, or an empty past if it does not arrive in time: the rest of a page does not need
+// it.
 func (c *Console) pastOf(ctx context.Context, g ingest.Group, unit finding.UnitName) plots.Past {
 	ctx, cancel := context.WithTimeout(ctx, historyPatience)
 	defer cancel()
@@ -25,7 +26,7 @@ func (c *Console) pastOf(ctx context.Context, g ingest.Group, unit finding.UnitN
 	return plots.Past{Record: record, Changes: plots.ChangesOf(&record, c.view.Course(g).Changes), Unit: unit}
 }
 
-// incidentCharts returns the charts of the signals of an incident, as people look at them.
+// incidentCharts returns the charts of the signals of an incident, ordered by rank.
 func (c *Console) incidentCharts(ctx context.Context, i *alerts.Incident) []*plots.SignalChart {
 	if len(i.Alarms) == 0 {
 		return nil
@@ -45,12 +46,12 @@ func (c *Console) incidentCharts(ctx context.Context, i *alerts.Incident) []*plo
 	return out
 }
 
-// maxIncidentCharts is how many signals of an incident are drawn beside its headline.
+// maxIncidentCharts is the maximum number of signals of an incident that are drawn beside its headline.
 const maxIncidentCharts = 2
 
-// baselineOf returns mean and standard deviation of the main quantity of a signal in the baseline of an alarm. An alarm
-// of another quantity does not have them: then they are those of its group, if that still has the same baseline. It
-// returns nil if they are unknown.
+// baselineOf returns the mean and standard deviation of a signal's main quantity in the baseline of an alarm. An alarm
+// about another quantity does not contain them: they are then taken from its group, if that still has the same
+// baseline. It returns nil if they are unknown.
 func (c *Console) baselineOf(group ingest.Group, a *alerts.Alarm) *plots.Level {
 	if known := plots.LevelOf(a); known != nil {
 		return known

@@ -20,14 +20,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// Limits on what the page of a policy shows at once; the API has all of it.
+// Limits on the content of the page of a policy. The API returns everything.
 const (
 	maxCards    = 24 // streams with their distributions
 	maxActions  = 20
 	maxOfPolicy = 20 // incidents, and requests
 )
 
-// policyData is what the page of a policy shows of it and of one of its groups, as text.
+// policyData is the content of the page for a policy and one of its groups, as text.
 type policyData struct {
 	Policy    string
 	Refresh   string // link to the same page
@@ -52,7 +52,7 @@ type incidentRow struct {
 	Since, Closed moment
 }
 
-// groupData is the present state of a group.
+// groupData is the current state of a group.
 //
 // It is large because it has a field for each fact that the page shows.
 type groupData struct {
@@ -66,8 +66,8 @@ type groupData struct {
 	Baseline, Promise           string
 	WarmUp                      string // the current warm-up, "" if there is none
 	Fault                       string
-	Incident                    *attention   // open
-	Chart                       *plots.Chart // nil before there is a score
+	Incident                    *attention   // the open incident
+	Chart                       *plots.Chart // nil if there are no scores yet
 	Streams                     []streamCard
 	Hidden                      int // number of streams that did not fit
 	Actions                     []actionBar
@@ -80,17 +80,17 @@ type streamCard struct {
 	Signal, State, Class     string
 	Score                    score
 	Missing, Armed, Next     string
-	Finds                    string       // the smallest changes that are found
-	Curve                    *plots.Curve // of them
+	Finds                    string       // the smallest detectable changes
+	Curve                    *plots.Curve // curve of these changes
 	Shift, Baseline, Current string
-	Last                     string // how many units Current is of
+	Last                     string // number of units in Current
 	Notes                    []string
-	Progress                 string         // of a return that is learned
+	Progress                 string         // of the return of a policy that learns
 	Picture                  *plots.Picture // nil before there is a baseline
 	Past                     *plots.SignalChart
 }
 
-// actionBar is the share of an action, before and now. Widths are of 100.
+// actionBar is the share of an action in the baseline and now. Widths are percentages.
 type actionBar struct {
 	Action, Baseline, Current, Change string
 	BaselineBar, CurrentBar           string
@@ -105,8 +105,8 @@ func (c *Console) policy(w http.ResponseWriter, r *http.Request) {
 	c.show(w, r, status, "policy.html", d)
 }
 
-// policyData describes a policy and one of its groups: the one with the chosen key, or else the worst. A refresh
-// shows the same group, even if another one has become worse.
+// policyData describes a policy and one of its groups: the one with the chosen key, or else the worst. A refresh shows
+// the same group, even if another one has become worse.
 func (c *Console) policyData(ctx context.Context, policy, chosen string) policyData {
 	d := policyData{Policy: policy}
 	groups := groupsOf(c.view.Summaries(), policy)
@@ -144,7 +144,7 @@ func chosenGroup(groups []finding.GroupSummary, known known, key string) (s stan
 	return standingOf(&groups[i], known), true
 }
 
-// groupsOf returns the groups of a policy, nil if the policy is unknown.
+// groupsOf returns the groups of a policy, or nil if the policy is unknown.
 func groupsOf(summaries []*finding.Summary, policy string) []finding.GroupSummary {
 	for _, p := range summaries {
 		if p.Policy == policy {

@@ -8,13 +8,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
-// nameCookie holds the name that a person last gave in a form of this browser, if no token tells it. It permits nothing.
+// nameCookie contains the name that a person last entered in a form in this browser, if no token identifies the person.
+// It grants no rights.
 const nameCookie = "rewardwatch_name"
 
-// maxRemembered is how long a browser keeps the name, in seconds.
+// maxRemembered is the time for which a browser keeps the name, in seconds.
 const maxRemembered = 365 * 24 * 60 * 60
 
-// remember lets the browser fill in the name in the next form.
+// remember makes the browser keep the name, which then fills in the next form.
 func (c *Console) remember(w http.ResponseWriter, r *http.Request, f formPart) {
 	if f.Known {
 		return
@@ -25,7 +26,7 @@ func (c *Console) remember(w http.ResponseWriter, r *http.Request, f formPart) {
 	})
 }
 
-// remembered returns the name that the browser keeps, "" if there is none or if no form would take it.
+// remembered returns the name that the browser keeps, or "" if there is none or if no form would accept it.
 func remembered(r *http.Request) string {
 	kept, err := r.Cookie(nameCookie)
 	if err != nil {

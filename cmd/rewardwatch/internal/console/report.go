@@ -18,26 +18,26 @@ import (
 
 // Report is the result of a replay.
 type Report struct {
-	Read      []words.Fact // what was read
+	Read      []words.Fact // description of the input
 	Incidents []alerts.Incident
 	Summaries []*finding.Summary
 	Courses   plots.Courses
 	// Past returns the past values of a group's signals.
 	Past func(ingest.Group) history.Record
-	// Story describes an alarm, Causes an incident and its cause.
+	// Story describes an alarm, and Causes an incident and its cause.
 	Story  func(alerts.Alarm) []words.Fact
 	Causes func(alerts.Incident) []words.Fact
 }
 
-// Limits on a page, so that a browser can still show it.
+// Limits on the content of a page, so that a browser can still show it.
 const (
 	maxReportIncidents = 50
 	maxReportAlarms    = 20 // of an incident
 	maxReportCharts    = 200
 )
 
-// WriteReport writes a self-contained page: it needs no network and no script. The same report always produces the
-// same bytes.
+// WriteReport writes a self-contained page, which needs neither network nor scripts. The same report always produces
+// the same bytes.
 func WriteReport(w io.Writer, r Report) error {
 	style := string(must(web.ReadFile("web/console.css"))) + string(must(web.ReadFile("web/report.css")))
 	sum := sha256.Sum256([]byte(style))
@@ -64,7 +64,7 @@ func reportPage() *template.Template {
 	return template.Must(template.New("report.html").Funcs(template.FuncMap{"times": times}).ParseFS(web, "web/report.html"))
 }
 
-// reportData is what the page shows, as text. The template only lays it out.
+// reportData is the content of the page, as text. The template only lays it out.
 type reportData struct {
 	Style     template.CSS
 	Hash      string // of Style: no other style is allowed on the page
@@ -105,7 +105,7 @@ type reportGroup struct {
 
 type reportStream struct {
 	Signal, State, Class, Missing, Score string
-	Progress                             string       // of a return that is learned
+	Progress                             string       // of the return of a policy that learns
 	Plot                                 *plots.Score // nil if no detector is armed, or if there are too many plots
 }
 

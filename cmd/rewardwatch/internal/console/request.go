@@ -16,26 +16,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// maxDeliveries is how many of the newest attempts are shown.
+// maxDeliveries is the maximum number of attempts on a page.
 const maxDeliveries = 50
 
-// requestPage shows a request with its history.
+// requestPage is the content of the page for a request with its history.
 //
 // It is large because it has a field for each fact that the page shows.
 type requestPage struct {
 	Line   requestLine
 	Labels []string
 
-	Incident, IncidentPath string // what it is about; the path is "" if the incident is no longer known
+	Incident, IncidentPath string // incident of the request; the path is "" if the incident is no longer known
 	Drift                  string // what drifted, if the incident is known
 	Origin                 string
-	Parent, ParentPath     string // the request before it
+	Parent, ParentPath     string // the previous request
 	Target, Trigger        string
 
 	Cause, Signals string
 	Evidence       []string
 	Contract       words.Contract
-	From, To       string // versions, of a rollback
+	From, To       string // versions of a rollback
 
 	Diff diffPart
 
@@ -50,17 +50,17 @@ type requestPage struct {
 	state ledger.State
 }
 
-// diffPart is how config and contract differ from others.
+// diffPart is the difference between the config and contract of a request and those of another one.
 type diffPart struct {
 	Against string // what they are compared with, "" for nothing
 	Before  bool   // whether that is the previous request
 	Lines   []diffLine
-	Offsets []diffLine // those of where the data is, which are many
-	Config  []diffLine // all of it
-	Problem string     // why there is none
+	Offsets []diffLine // offset ranges of the data, of which there may be many
+	Config  []diffLine // the whole config
+	Problem string     // reason why there is no comparison
 }
 
-// diffLine is a value. A side that does not have it is nil.
+// diffLine is a value. It is nil on the side that does not have it.
 type diffLine struct {
 	Path     string
 	Old, New *recipe.Leaf
@@ -85,7 +85,7 @@ func (c *Console) request(w http.ResponseWriter, r *http.Request) {
 	c.showRequest(w, r, http.StatusOK, formPart{})
 }
 
-// showRequest answers with the page of a request and a filled-in form, or says why there is none.
+// showRequest answers with the page of a request and a filled-in form, or with the reason why there is none.
 func (c *Console) showRequest(w http.ResponseWriter, r *http.Request, status int, form formPart) {
 	if c.desk == nil {
 		c.missing(w, r, "Retraining is not configured.")
@@ -141,13 +141,13 @@ func (c *Console) requestData(ctx context.Context, id string, before bool) (requ
 	return d, nil
 }
 
-// requestPageOf returns what the request itself contains.
+// requestPageOf returns the content of the page that comes from the request itself.
 func (c *Console) requestPageOf(q ledger.Request) requestPage {
 	d := requestPage{
 		Line: requestLineOf(q), Parent: q.Parent, ParentPath: url.PathEscape(q.Parent), Target: q.Target, Trigger: q.Trigger, Log: q.Log,
 		state: q.State,
 	}
-	// What the order does not have stays empty. For an order that cannot be read, everything does.
+	// Fields that the order does not have stay empty. If the order cannot be read, all do.
 	order, _ := words.ReadOrder(q)
 	d.Cause, d.Signals, d.Evidence, d.Contract = words.Plain(order.Cause), strings.Join(order.Signals, ", "), order.Evidence, order.Contract
 	d.Labels = labelList(words.Group(q.Policy, order.Group))
@@ -163,7 +163,7 @@ func (c *Console) requestPageOf(q ledger.Request) requestPage {
 	return d
 }
 
-// driftOf returns the path of an incident and what drifted, both "" if the incident is not known.
+// driftOf returns the path of an incident and a description of its drift, both "" if the incident is unknown.
 func (c *Console) driftOf(id string) (path, drift string) {
 	incidents := c.view.Incidents()
 	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == id })

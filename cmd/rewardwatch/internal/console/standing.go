@@ -16,11 +16,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// known is what is known of groups besides their summaries.
+// known is the known data of groups in addition to their summaries.
 type known struct {
-	incidents map[ingest.Group]*alerts.Incident // the newest
+	incidents map[ingest.Group]*alerts.Incident // newest incidents
 	faults    map[ingest.Group]*alerts.Fault
-	trips     map[string][]*alerts.Incident // open ones of guards, by policy
+	trips     map[string][]*alerts.Incident // open incidents of guards, by policy
 }
 
 func newKnown(incidents []alerts.Incident, faults []alerts.Fault) known {
@@ -48,9 +48,9 @@ func (k known) open(g ingest.Group) *alerts.Incident {
 // standing is the overall state of a group.
 type standing struct {
 	summary  *finding.GroupSummary
-	state    finding.State // of its worst stream; warming up if none is judged yet
+	state    finding.State // of its worst stream; warming up if no stream is judged yet
 	score    score
-	largest  float64          // the score; -1 before a detector is armed
+	largest  float64          // score as a number; -1 before a detector is armed
 	incident *alerts.Incident // open, nil if there is none
 }
 
@@ -68,13 +68,13 @@ func standingOf(g *finding.GroupSummary, k known) standing {
 	return s
 }
 
-// severity ranks states: the most severe is the state of a group.
+// severity ranks states. The state of a group is its most severe one.
 func severity(s finding.State) int {
 	return map[finding.State]int{finding.WarmingUp: 0, finding.OK: 1, finding.TelemetryFault: 2, finding.Drift: 3}[s]
 }
 
-// rank sorts groups, lowest first. Of two groups in the same state, one with an open incident comes first; an
-// incident stays open for some units after all signals are back.
+// rank returns the sort key of a group; lower values come first. Of two groups in the same state, the one with an open
+// incident comes first. An incident stays open for some units after all signals have returned to the baseline.
 func (s standing) rank() int {
 	rank := 2 * map[finding.State]int{finding.Drift: 0, finding.TelemetryFault: 1, finding.WarmingUp: 2, finding.OK: 3}[s.state]
 	if s.incident == nil {
@@ -83,7 +83,7 @@ func (s standing) rank() int {
 	return rank
 }
 
-// compare sorts groups, the worst first: by rank, and then by score.
+// compare sorts groups, worst first: by rank, and then by score.
 func (s standing) compare(to standing) int {
 	return cmp.Or(s.rank()-to.rank(), cmp.Compare(to.largest, s.largest))
 }
@@ -99,8 +99,8 @@ func worstGroup(groups []finding.GroupSummary, k known) standing {
 	return worst
 }
 
-// since returns when the group entered its state: at its first onset, with its fault, or when its baseline was
-// frozen, its last incident closed, or the last alarm of an open one resolved.
+// since returns when the group entered its state: at its first onset, at the beginning of its fault, or when its
+// baseline was frozen, its last incident closed, or the last alarm of an open incident resolved.
 func (s standing) since(k known, now time.Time) moment {
 	i := k.incidents[s.summary.Group]
 	switch {
@@ -114,8 +114,8 @@ func (s standing) since(k known, now time.Time) moment {
 	return moment{}
 }
 
-// backAt returns when an incident closed, or when the latest alarm of an open one resolved, in Unix nanoseconds; 0 if
-// neither has happened.
+// backAt returns when an incident closed, or when the latest alarm of an open one resolved, in Unix nanoseconds. It
+// returns 0 if neither has happened.
 func backAt(i *alerts.Incident) int64 {
 	switch {
 	case i == nil:
@@ -132,7 +132,7 @@ func backAt(i *alerts.Incident) int64 {
 	return newest
 }
 
-// scoreBar draws a score. A bar may extend a little beyond the line of 1.
+// scoreBar draws a score. The bar may extend slightly beyond the line of score 1.
 func scoreBar(x float64) score {
 	s := score{Text: fmt.Sprintf("%.2f", x), Bar: strconv.FormatFloat(80*min(1.25, max(0, x)), 'f', 1, 64), Class: "calm"}
 	switch {
@@ -148,10 +148,10 @@ func scoreBar(x float64) score {
 
 func stateClass(s finding.State) string { return strings.ReplaceAll(s.String(), "_", "-") }
 
-// labelsOf returns the labels of a group in one line, "" if it has none.
+// labelsOf returns the labels of a group on one line, or "" if it has none.
 func labelsOf(g ingest.Group) string { return strings.Join(labelList(g), ", ") }
 
-// labelList returns the labels of a group, one text for each.
+// labelList returns the labels of a group, one text per label.
 func labelList(g ingest.Group) []string {
 	var out []string
 	for _, l := range g.Labels() {
@@ -171,7 +171,7 @@ func momentOf(ns int64, now time.Time) moment {
 
 // ago formats a past duration in the largest unit that fits.
 func ago(d time.Duration) string {
-	ahead := d < -time.Minute // clocks may differ a little
+	ahead := d < -time.Minute // clocks may differ slightly
 	if ahead {
 		d = -d
 	}
@@ -197,8 +197,9 @@ func policyLink(policy string) string { return "policies/" + segment(policy) }
 
 func incidentLink(id string) string { return "incidents/" + segment(id) }
 
-// segment encodes any name as a path segment. Browsers resolve the segments "." and ".." even if they are escaped,
-// servers end the path at "/", and an empty segment is none. A tilde protects such names.
+// segment encodes any name as a path segment. Names that begin with a dot, slash or tilde, and empty names, get a tilde
+// in front: browsers resolve the segments "." and ".." even if they are escaped, servers end the path at "/", and an
+// empty segment does not exist.
 func segment(name string) string {
 	if name == "" || strings.ContainsRune("./~", rune(name[0])) {
 		name = "~" + name
@@ -211,8 +212,8 @@ func named(r *http.Request, wildcard string) string {
 	return strings.TrimPrefix(r.PathValue(wildcard), "~")
 }
 
-// visible returns a name that people can see and click: it replaces invisible characters, and quotes a name of white
-// space.
+// visible returns a name that people can see and click: it replaces invisible characters, and quotes names that consist
+// only of white space.
 func visible(name string) string {
 	if strings.TrimSpace(name) == "" {
 		name = strconv.Quote(name)

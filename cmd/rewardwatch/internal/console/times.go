@@ -7,8 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
-// times returns a text as HTML with its times in the one format of pages, so that the script finds them and shows them
-// in local time.
+// times returns a text as HTML with its times in the format of pages, so that the script finds them and shows them in
+// local time.
 func times(text string) template.HTML {
 	return template.HTML(words.EachTime(text, timeElement, template.HTMLEscapeString))
 }

@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// troublePage says why there is no page.
+// troublePage explains why there is no page.
 type troublePage struct {
 	Title, Text string
-	Form        formPart // what was sent and not carried out
+	Form        formPart // form that was sent but not carried out
 	Starting    bool     // whether there are no other pages yet
 }
 
-// startingAgain is how many seconds a browser waits before it asks a service that is starting once more.
+// startingAgain is the number of seconds after which a browser retries while the service is starting.
 const startingAgain = 3
 
 // missing answers that the requested page does not exist.
@@ -31,8 +31,8 @@ func (c *Console) Unmatched(w http.ResponseWriter, r *http.Request, status int) 
 	c.show(w, r, status, "trouble.html", p)
 }
 
-// Waiting responds to requests for every page, and serves their styles, while the service is starting. what says what
-// it is waiting for.
+// Waiting responds to requests for all pages, and serves their styles, while the service is starting. what returns what
+// the service is waiting for.
 func (c *Console) Waiting(mux *http.ServeMux, what func() string) {
 	mux.Handle("GET /static/{file...}", secured(http.HandlerFunc(c.static)))
 	mux.Handle("/", secured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,12 +44,12 @@ func (c *Console) Waiting(mux *http.ServeMux, what func() string) {
 	})))
 }
 
-// trouble answers why something cannot be shown, or was not done.
+// trouble answers with the reason why something cannot be shown or was not carried out.
 func (c *Console) trouble(w http.ResponseWriter, r *http.Request, status int, text string, f formPart) {
 	c.show(w, r, status, "trouble.html", troublePage{Title: "Temporarily unavailable", Text: text, Form: f})
 }
 
-// crossSite refuses a form of another site.
+// crossSite refuses a form from another site.
 func (c *Console) crossSite(w http.ResponseWriter, r *http.Request) {
 	c.others.Warn().Str("from", r.RemoteAddr).Str("origin", fmt.Sprintf("%.200s", r.Header.Get("Origin"))).Msg("refused a form from another site")
 	c.show(w, r, http.StatusForbidden, "trouble.html", troublePage{Title: "Refused", Text: sentence(errCrossSite)})

@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
 )
 
-// extensions are those of pipeline files.
+// extensions are the file name extensions of pipeline files.
 var extensions = []string{"yaml", "yml"}
 
 // completeFile completes the only argument with the name of a pipeline file.
@@ -33,7 +33,7 @@ func completeArtefact(o pipeline.Options) cobra.CompletionFunc {
 		}
 		w, err := pipeline.Run(args[0], "", in("", o))
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp // the command itself says what is wrong
+			return nil, cobra.ShellCompDirectiveNoFileComp // the command itself reports the error
 		}
 		var paths []string
 		for i := range w.Artefacts {

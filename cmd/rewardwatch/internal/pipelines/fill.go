@@ -76,7 +76,7 @@ func newAcceptCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	return cmd
 }
 
-// printFilled prints what became of each place, the corrections, and the changes, and returns what failed. Without
+// printFilled prints the outcome for each place, the corrections, and the changes, and returns the error. Without
 // outcomes it prints nothing.
 func printFilled(c *terminal.Console, outcomes []fill.Outcome, changes []pipeline.Change, failed error) error {
 	if outcomes == nil {

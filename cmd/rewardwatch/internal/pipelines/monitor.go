@@ -17,7 +17,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// The generated configuration of Rewardwatch, its part for other keys, and where what Prometheus and Grafana load is.
+// The generated configuration of Rewardwatch, its part for other keys, and the directories of the files that Prometheus
+// and Grafana load.
 const (
 	configFile   = "pipeline/rewardwatch.yml"
 	configPart   = "more"
@@ -25,15 +26,15 @@ const (
 	dashboardDir = "pipeline/dashboards"
 )
 
-// in returns the options with the filters that need the rest of this program. Dir is the root of the repository, "" if
-// there is none.
+// in returns the options with the filters that need the rest of this program. dir is the root of the repository, or ""
+// if there is none.
 func in(dir string, o pipeline.Options) pipeline.Options {
 	o.Filters = []pipeline.Filter{{Name: "monitor", Run: func(w *pipeline.Work) string { return monitor(w, dir) }}}
 	return o
 }
 
-// monitor checks the generated configuration as the service does, and adds the Prometheus rules and the Grafana
-// dashboards that match it. What a person added to the configuration counts.
+// monitor checks the generated configuration as the service does, and adds the matching Prometheus rules and Grafana
+// dashboards. It takes into account the lines that a person has added to the configuration.
 func monitor(w *pipeline.Work, dir string) string {
 	i := slices.IndexFunc(w.Artefacts, func(a pipeline.Artefact) bool { return a.Path == configFile })
 	if i < 0 {
@@ -76,12 +77,12 @@ func addWatching(w *pipeline.Work, cfg *config.Config) error {
 	return nil
 }
 
-// merged is a generated configuration with the lines that a person added to the one that exists.
+// merged is a generated configuration that includes the lines that a person has added to the existing file.
 type merged struct {
 	text        string
-	file        string // the one that exists
-	first, last int    // the added lines, as lines of text
-	shift       int    // from a line of text to that of file
+	file        string // the existing file
+	first, last int    // line numbers in text of the added lines
+	shift       int    // from a line number in text to one in file
 }
 
 func merge(text, dir string) merged {
@@ -92,7 +93,7 @@ func merge(text, dir string) merged {
 	m.file = filepath.Join(dir, filepath.FromSlash(configFile))
 	before, err := yamlfile.Load(m.file)
 	if err != nil {
-		return m // it is new, or Changes says what is wrong
+		return m // the file is new, or Changes reports the error
 	}
 	body, old, err := keep.Part(string(before), configPart)
 	if err != nil || old == 0 {
@@ -109,8 +110,8 @@ func merge(text, dir string) merged {
 	return m
 }
 
-// placed returns a problem of the configuration at the place that a person can change: the added line, or the value of
-// the file that made the line.
+// placed returns a problem of the configuration with the position that a person can change: the added line, or the
+// value in the file that generated the line.
 func (m merged) placed(a *pipeline.Artefact, p yamlfile.Problem) yamlfile.Problem {
 	if p.Line >= m.first && p.Line <= m.last {
 		p.File = m.file

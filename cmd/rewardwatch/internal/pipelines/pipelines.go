@@ -16,8 +16,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// NewCommand returns the verb pipeline. Release is the version of this program, which generated images get unless their
-// file names another.
+// NewCommand returns the pipeline command. release is the version of this program, which generated images install
+// unless their file names another one.
 func NewCommand(c *terminal.Console, release string) *cobra.Command {
 	o := pipeline.Options{Release: release}
 	cmd := &cobra.Command{
@@ -39,7 +39,7 @@ func NewCommand(c *terminal.Console, release string) *cobra.Command {
 	return cmd
 }
 
-// printed prints the mistakes in a file as the result of a verb with --output json.
+// printed prints the mistakes in a file as the result of a command with --output json.
 func printed(c *terminal.Console, err error) error {
 	bad, ok := errors.AsType[*yamlfile.Error](err)
 	if !ok || c.Output != terminal.OutputJSON {

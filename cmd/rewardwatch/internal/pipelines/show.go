@@ -79,7 +79,7 @@ func printDiffs(w io.Writer, paint terminal.Paint, changes []pipeline.Change) er
 	return nil
 }
 
-// printDiff prints a change as a unified diff, removed lines red and added ones green.
+// printDiff prints a change as a unified diff, with removed lines in red and added lines in green.
 func printDiff(w io.Writer, paint terminal.Paint, c *pipeline.Change) error {
 	if !c.Changed() {
 		return nil

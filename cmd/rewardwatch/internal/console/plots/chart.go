@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// MaxLines is how many streams a reader can tell apart in the chart of scores.
+// MaxLines is the number of streams that a reader can distinguish in the chart of scores.
 const MaxLines = 8
 
 // Chart is the scores of a group over time.
@@ -23,9 +23,9 @@ type Chart struct {
 	Hidden int    // number of streams not shown
 }
 
-// courseJSON is what the script draws.
+// courseJSON is the data that the script draws.
 type courseJSON struct {
-	Clock bool       `json:"clock"` // x are Unix seconds, otherwise units
+	Clock bool       `json:"clock"` // whether x are Unix seconds instead of units
 	Unit  string     `json:"unit"`  // name of one unit
 	X     []float64  `json:"x"`
 	Lines []lineJSON `json:"lines"`
@@ -34,18 +34,18 @@ type courseJSON struct {
 	Titles titlesJSON `json:"titles"`
 
 	Band     *bandJSON     `json:"band,omitempty"`     // around the only line
-	Baseline *baselineJSON `json:"baseline,omitempty"` // a band that the line is compared with
+	Baseline *baselineJSON `json:"baseline,omitempty"` // a band with which the line is compared
 
-	newest uint32 // number of units that the last point sums up
+	newest uint32 // number of units in the last point
 }
 
-// titlesJSON has the titles of the axes. That of x is for a group without a clock.
+// titlesJSON contains the titles of the axes. X is for a group without a clock.
 type titlesJSON struct {
 	X string `json:"x"`
 	Y string `json:"y"`
 }
 
-// bandJSON has a value for each point.
+// bandJSON contains a value for each point.
 type bandJSON struct {
 	Low  []*float64 `json:"low"`
 	High []*float64 `json:"high"`
@@ -68,8 +68,8 @@ type markJSON struct {
 	Text string  `json:"text"`
 }
 
-// ChartOf draws the streams with the highest scores, with the onsets of an incident and the changes of version. It
-// returns nil before there is a score.
+// ChartOf draws the streams with the highest scores, the onsets of an incident, and version changes. It returns nil if
+// there are no scores yet.
 func ChartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, incident *alerts.Incident) *Chart {
 	lines, hidden := linesOf(c, streams)
 	if len(lines) == 0 {
@@ -87,13 +87,12 @@ func ChartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, i
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		return nil // all numbers are finite, so that this does not happen
+		return nil // does not happen, because all numbers are finite
 	}
 	return &Chart{Data: string(data), Text: out.text(), Hidden: hidden}
 }
 
-// at returns the place on the axis at which a group had seen a number of units: a time, or the number if there is no
-// clock.
+// at returns the position on the axis after a number of units: the time, or the number of units if there is no clock.
 func (c *courseJSON) at(units, ts int64) float64 {
 	if c.Clock {
 		return float64(ts) / 1e9
@@ -101,8 +100,8 @@ func (c *courseJSON) at(units, ts int64) float64 {
 	return float64(units)
 }
 
-// addOnsets marks where the signals began to drift: at the first point if that was earlier. Signals that did so at the
-// same unit share a mark.
+// addOnsets marks where the signals began to drift, or the first point if that is later. Signals with the same onset
+// share a mark.
 func (c *courseJSON) addOnsets(all []alerts.Alarm) {
 	signals := map[finding.UnitRef][]string{}
 	for _, a := range all {
@@ -120,7 +119,7 @@ func (c *courseJSON) addOnsets(all []alerts.Alarm) {
 	slices.SortFunc(c.Marks, func(a, b markJSON) int { return cmp.Or(cmp.Compare(a.X, b.X), strings.Compare(a.Text, b.Text)) })
 }
 
-// linesOf returns the streams that the chart shows, the worst first, and how many it does not show.
+// linesOf returns the streams in the chart, worst first, and the number of omitted streams.
 func linesOf(c Course, streams []finding.StreamSummary) (lines []lineJSON, hidden int) {
 	for _, s := range streams {
 		scores := c.Scores[s.Signal]

@@ -9,33 +9,34 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// The curve of what can be seen, in its own pixels: units to the right, on a logarithmic scale, sizes from 0 upwards.
+// The curve of detectable changes, in its own pixels: the horizontal axis shows units, on a logarithmic scale, and the
+// vertical axis sizes from 0 upwards.
 const (
 	curveWidth  = 360
 	curveTop    = 14
 	curveHeight = 96
-	curveMargin = 18 // between the axis of sizes and the first point, and behind the last one
+	curveMargin = 18 // between the size axis and the first point, and after the last point
 )
 
-// Curve draws the smallest change that is found against the number of units within which it is.
+// Curve draws the smallest detectable change against the number of units within which it is detected.
 type Curve struct {
 	Line   string // points of a polyline
 	Points []curvePoint
 	Text   string
-	Title  string // of the axis of units
-	Sizes  string // of the axis of sizes
+	Title  string // of the unit axis
+	Sizes  string // of the size axis
 }
 
-// curvePoint is the smallest change that is found within a number of units. Coordinates are text for the template.
+// curvePoint is the smallest change that is detected within a number of units. Coordinates are text for the template.
 type curvePoint struct {
-	X, Y, Above string // Above is where its size is written
+	X, Y, Above string // Above is the position of the size
 	Units, Size string
-	Label       string // the size without the unit, which the axis names
+	Label       string // size without the unit, which the axis names
 	Title       string
 }
 
-// CurveOf draws the reach of a stream; nil if fewer than two sizes are known. What is found only once the rate of rare
-// values is known is not drawn.
+// CurveOf draws the reach of a stream, or returns nil if fewer than two sizes are known. It omits changes that can only
+// be detected once the rate of rare values is known.
 func CurveOf(s *finding.StreamSummary, unit finding.UnitName) *Curve {
 	shown := words.ReachCurve(s.Reach)
 	if len(shown) < 2 {

@@ -12,18 +12,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 )
 
-// rolled is the number of units that a point of the rolling mean sums up, at least.
+// rolled is the minimum number of units in a point of the rolling mean.
 const rolled = 20
 
-// Past is the past of a group with its changes of version, for the charts of its signals.
+// Past is the past of a group with its version changes, for the charts of its signals.
 type Past struct {
 	Record  history.Record
 	Changes []Change
 	Unit    finding.UnitName
 }
 
-// ChangesOf returns the changes of version that a past has. One that was saved by the build before has none, so that
-// those seen since the start are shown.
+// ChangesOf returns the version changes in a past. A past that the previous build has saved has none; in that case, it
+// returns those seen since the start.
 func ChangesOf(record *history.Record, seen []Change) []Change {
 	if len(record.Changes) == 0 {
 		return seen
@@ -35,11 +35,11 @@ func ChangesOf(record *history.Record, seen []Change) []Change {
 	return out
 }
 
-// SignalChart is what the chart of a signal shows.
+// SignalChart is the content of the chart of a signal.
 type SignalChart struct {
 	Signal string
 	Data   string // JSON of courseJSON, for the script
-	Latest string // the last point against the baseline, with the numbers of units
+	Latest string // compares the last point with the baseline, with the numbers of units
 	Text   string // describes the chart for people who cannot see it
 	Row    string // the rolling mean as a row of characters
 }
@@ -47,8 +47,8 @@ type SignalChart struct {
 // Level is the mean and the standard deviation of a baseline.
 type Level struct{ Mean, SD float64 }
 
-// Chart draws the rolling mean and the standard deviation of a signal against those of its baseline, which is nil before
-// there is one. It returns nil without values.
+// Chart draws the rolling mean and the standard deviation of a signal together with those of its baseline, which is nil
+// if there is none yet. It returns nil without values.
 func (p *Past) Chart(signal string, baseline *Level, incident *alerts.Incident) *SignalChart {
 	out := p.course(signal, baseline, incident)
 	if out == nil {
@@ -56,7 +56,7 @@ func (p *Past) Chart(signal string, baseline *Level, incident *alerts.Incident) 
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		return nil // all numbers are finite, so that this does not happen
+		return nil // does not happen, because all numbers are finite
 	}
 	means := values(out.Lines[0].Y)
 	known := Level{math.NaN(), math.NaN()}
@@ -69,7 +69,7 @@ func (p *Past) Chart(signal string, baseline *Level, incident *alerts.Incident) 
 	}
 }
 
-// course returns what the chart of a signal draws, nil without values.
+// course returns the data for the chart of a signal, or nil without values.
 func (p *Past) course(signal string, baseline *Level, incident *alerts.Incident) *courseJSON {
 	buckets := p.Record.Of(signal)
 	rolling := history.Rolling(buckets, rolled)
@@ -80,7 +80,7 @@ func (p *Past) course(signal string, baseline *Level, incident *alerts.Incident)
 			out.Clock, out.newest = out.Clock || s.To != 0, b.N
 			ends := []float64{out.at(s.First+s.Units, s.To)}
 			if from := out.at(s.First+1, s.From); len(out.X) == 0 && from < ends[0] {
-				ends = []float64{from, ends[0]} // an old span is long, and an onset can be shortly behind it
+				ends = []float64{from, ends[0]} // an old span is long, and an onset may be just after it
 			}
 			for _, x := range ends {
 				out.X, mean = append(out.X, x), append(mean, figure(float64(b.Mean)))
@@ -98,7 +98,7 @@ func (p *Past) course(signal string, baseline *Level, incident *alerts.Incident)
 	if incident != nil {
 		alarms := slices.DeleteFunc(slices.Clone(incident.Alarms), func(a alerts.Alarm) bool { return a.Signal != signal })
 		for i := range alarms {
-			alarms[i].Resolved = false // an onset stays one
+			alarms[i].Resolved = false // an onset remains one
 		}
 		out.addOnsets(alarms)
 	}
@@ -119,7 +119,7 @@ func chartText(signal string, unit finding.UnitName, means []float64, baseline *
 	return text
 }
 
-// figure returns a number for JSON, nil if it is not finite.
+// figure returns a number for JSON, or nil if it is not finite.
 func figure(x float64) *float64 {
 	if !Finite(x) || math.Abs(x) > math.MaxFloat32 {
 		return nil
@@ -127,7 +127,7 @@ func figure(x float64) *float64 {
 	return &x
 }
 
-// values returns the numbers that are known.
+// values returns the known numbers.
 func values(points []*float64) []float64 {
 	out := []float64{}
 	for _, y := range points {
@@ -141,8 +141,8 @@ func values(points []*float64) []float64 {
 	return out
 }
 
-// LevelOf returns mean and standard deviation of the main quantity of an alarm's baseline, nil if the alarm is of
-// another quantity.
+// LevelOf returns the mean and standard deviation of the signal's main quantity in the baseline of an alarm, or nil if
+// the alarm is about another quantity.
 func LevelOf(a *alerts.Alarm) *Level {
 	if finding.QuantityOf(a.Signal, a.Effect.Quantity) != "mean "+a.Signal {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
-// Drawing is a signal over time as the page of an incident draws it, for a page without scripts. It has the size of a
-// plot of scores.
+// Drawing is a signal over time, as on the page of an incident, for a page without scripts. It has the size of a plot
+// of scores.
 type Drawing struct {
 	Title                        string
 	Band, Mean                   string // points of the band of one standard deviation, and of the rolling mean
@@ -22,12 +22,12 @@ type Drawing struct {
 	High, Low, First, Last, Text string
 }
 
-// pastMark is an onset or a change of version.
+// pastMark is an onset or a version change.
 type pastMark struct {
 	Kind, X, Title string
 }
 
-// Draw draws the past of a signal against its baseline, which is nil if it is unknown. It returns nil without values.
+// Draw draws the past of a signal together with its baseline, which is nil if unknown. It returns nil without values.
 func (p *Past) Draw(signal string, baseline *Level, incident *alerts.Incident) *Drawing {
 	return draw(p.course(signal, baseline, incident))
 }
@@ -70,7 +70,8 @@ func draw(c *courseJSON) *Drawing {
 	return p
 }
 
-// fitting returns the title of an axis, without the signal if that would be cut off: the heading of the chart names it.
+// fitting returns the title of an axis, without the signal if it is too long: the heading of the chart names the
+// signal.
 func fitting(title string) string {
 	const most = 22
 	if of, _, found := strings.Cut(title, " "); found && utf8.RuneCountInString(title) > most {
@@ -79,7 +80,7 @@ func fitting(title string) string {
 	return shorten(title, most)
 }
 
-// limits returns the lowest and the highest value of the drawing, which differ.
+// limits returns the lowest and the highest value of the drawing, which always differ.
 func (c *courseJSON) limits() (low, high float64) {
 	all := append(values(c.Band.Low), values(c.Band.High)...)
 	if b := c.Baseline; b != nil {
@@ -92,7 +93,7 @@ func (c *courseJSON) limits() (low, high float64) {
 	return low, high
 }
 
-// moment describes a place on the axis.
+// moment describes a position on the axis.
 func (c *courseJSON) moment(x float64) string {
 	if c.Clock {
 		return words.Stamp(time.Unix(int64(x), 0))

@@ -15,23 +15,23 @@ const (
 	binsTop     = 6
 	rangeLeft   = 12
 	rangeRight  = 10*binWidth - 12
-	rangeSpread = .08 // of the values, kept free on both sides
+	rangeSpread = .08 // part of the range that is left free on both sides
 	edgeRow     = 13  // height of a row of values
 )
 
-// Picture draws baseline and current units over each other. Its bins are the tenths of the baseline, so that the
-// baseline is flat and a drift piles up on one side.
+// Picture draws baseline and current units over each other. Its bins are the deciles of the baseline, so that the
+// baseline is flat and a drift accumulates on one side.
 type Picture struct {
 	Bins            []bin
 	Edges           []edge
 	Baseline, Range span // the 10 % to 90 % range to scale, of the baseline and of the current units
 	Text            string
 	Title, Shares   string // of the axes
-	Level, LevelY   string // the share of the baseline in a bin, if all are equal, and where it is on the axis of shares
-	Top             string // the share at the top of that axis
+	Level, LevelY   string // share of the baseline in a bin, if all are equal, and its position on the share axis
+	Top             string // share at the top of that axis
 }
 
-// bin is one of the ten. Coordinates are text for the template.
+// bin is one of the ten bins. Coordinates are text for the template.
 type bin struct {
 	X, Inner                      string // left edges of the two bars
 	BaselineY, BaselineH, Y, H    string
@@ -43,14 +43,14 @@ type bin struct {
 // edge is a value between two bins.
 type edge struct {
 	X       string
-	Tick, Y int // where its tick ends, and its text is
+	Tick, Y int // end of its tick, and position of its text
 	Text    string
 }
 
 // span is a line from Q10 to Q90 with its median.
 type span struct{ X1, X2, Middle string }
 
-// shorten cuts a name to most characters, since it must fit beside an axis.
+// shorten truncates a name to most characters, because it must fit beside an axis.
 func shorten(name string, most int) string {
 	runes := []rune(name)
 	if len(runes) <= most {
@@ -78,7 +78,7 @@ func PictureOf(s *finding.StreamSummary, unit finding.UnitName) *Picture {
 	}
 	p.Top, p.Level, p.LevelY = fmt.Sprintf("%.0f%%", 100*highest), "10%", Pixels(binsTop+binsHeight*(1-.1/highest))
 	for i, decile := range s.Deciles {
-		row := i % 2 // neighbors are in different rows, so that numbers of ten characters do not touch
+		row := i % 2 // neighbors are in different rows, so that numbers with ten characters do not touch
 		p.Edges = append(p.Edges, edge{X: Pixels(float64((i + 1) * binWidth)), Tick: 106 + edgeRow*row, Y: 118 + edgeRow*row, Text: words.Short(decile)})
 	}
 	p.Title, p.Shares = "deciles of the baseline of "+shorten(s.Signal, 30), "share of "+unit.Many()
@@ -97,7 +97,7 @@ func binTitle(deciles [9]float64, i int) string {
 	return words.Short(deciles[i-1]) + " to " + words.Short(deciles[i])
 }
 
-// spanOf places a range on the scale from low to high.
+// spanOf positions a range on the scale from low to high.
 func spanOf(d finding.Distribution, low, high float64) span {
 	at := func(x float64) string {
 		if high <= low {

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// The sizes of drawings, in their own units: a browser scales them.
+// The sizes of drawings, in their own units, which a browser scales.
 const (
 	histogramWidth  = 480.0
 	histogramHeight = 150.0
@@ -19,7 +19,7 @@ const (
 	scoreHeight     = 150.0
 )
 
-// Histogram is the baseline and the current values drawn over each other.
+// Histogram draws the baseline and the current values over each other.
 type Histogram struct {
 	Title             string
 	Baseline, Current string // the outlines, as points of a polygon
@@ -29,7 +29,7 @@ type Histogram struct {
 	Edges, Levels     []edge // of bins, and shares
 }
 
-// HistogramOf draws shares of units, so that samples of different sizes compare. It returns nil without a
+// HistogramOf draws shares of units, so that samples of different sizes are comparable. It returns nil without a
 // histogram.
 func HistogramOf(title string, unit finding.UnitName, h *finding.Histogram) *Histogram {
 	if h == nil {
@@ -45,7 +45,7 @@ func HistogramOf(title string, unit finding.UnitName, h *finding.Histogram) *His
 	}
 }
 
-// binEdges returns about five edges of bins, the first and the last of them.
+// binEdges returns about five edges of bins, including the first and the last.
 func binEdges(h *finding.Histogram) (edges []edge) {
 	bins := len(h.Baseline)
 	steps := min(bins, 4)
@@ -99,17 +99,17 @@ func point(b *strings.Builder, x, y float64) {
 // Score is the score of a stream over time, with the threshold.
 type Score struct {
 	Title       string
-	Lines       []string // points of polylines: one for each stretch in which the stream always had a score
-	Threshold   string   // how far down the score 1 lies
+	Lines       []string // points of polylines: one for each period without a missing score
+	Threshold   string   // distance of score 1 from the top
 	Alarms      []scoreMark
 	Versions    []scoreMark
 	First, Last string
 	Top         string // the highest score
-	TopY        string // how far down it lies, "" if its text would touch that of the threshold
-	X           string // the title of the axis of time
+	TopY        string // distance from the top, "" if its text would touch that of the threshold
+	X           string // title of the time axis
 }
 
-// scoreMark is an event between two places, which may be equal.
+// scoreMark is an event between two positions, which may be equal.
 type scoreMark struct {
 	X, Width, Title string
 }
@@ -146,7 +146,7 @@ func ScoreOf(c Course, unit finding.UnitName, signal string, alarms []alerts.Ala
 	return p
 }
 
-// timeTitle returns the title of an axis of time, or of units without a clock.
+// timeTitle returns the title of a time axis, or of a unit axis without a clock.
 func timeTitle(clock bool, units string) string {
 	if clock {
 		return "time (UTC)"
@@ -173,7 +173,7 @@ func (p *Score) end(b *strings.Builder) {
 	}
 }
 
-// x returns the horizontal position of a group after a number of units.
+// x returns the horizontal position after a number of units.
 func (c *Course) x(units int64) float64 {
 	first, last := c.At[0].Unit, c.At[len(c.At)-1].Unit
 	if first == last {

@@ -11,13 +11,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// How much of a group's past is kept: points of the scores, and changes of version.
+// Limits on a group's past that is kept: points of the scores, and version changes.
 const (
 	maxPoints  = 240
 	maxChanges = 20
 )
 
-// Scores keeps the past scores of all streams, only in memory: a restart loses them. It is safe for concurrent use.
+// Scores keeps the past scores of all streams in memory only, so a restart loses them. It is safe for concurrent use.
 type Scores struct {
 	mu       sync.Mutex
 	policies map[string]map[ingest.Group]*course
@@ -26,7 +26,7 @@ type Scores struct {
 // NewScores returns an empty Scores.
 func NewScores() *Scores { return &Scores{policies: map[string]map[ingest.Group]*course{}} }
 
-// Observe records the present state of the groups of a policy, and drops groups that no longer exist.
+// Observe records the current state of the groups of a policy, and drops groups that no longer exist.
 func (s *Scores) Observe(p *finding.Summary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Scores) Observe(p *finding.Summary) {
 	s.policies[p.Policy] = now
 }
 
-// Forget drops the scores of a policy that is judged elsewhere.
+// Forget drops the scores of a policy that another instance judges.
 func (s *Scores) Forget(policy string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,20 +65,20 @@ func (s *Scores) Of(g ingest.Group) Course {
 	return out
 }
 
-// Course is the past scores of a group.
+// Course contains the past scores of a group.
 type Course struct {
 	At      []Moment
-	Scores  map[string][]float32 // by signal, one for each moment; NaN if the stream had none
+	Scores  map[string][]float32 // by signal, one for each moment; NaN if the stream had no score
 	Changes []Change
 }
 
 // Moment is a point in the course of a group.
 type Moment struct {
-	Unit int64 // how many units the group had seen
-	TS   int64 // of the last one, in Unix nanoseconds, 0 without a clock
+	Unit int64 // number of units that the group had seen
+	TS   int64 // of the last unit, in Unix nanoseconds, 0 without a clock
 }
 
-// Change is a change of a group's versions.
+// Change is a change of the versions of a group.
 type Change struct {
 	Moment
 	From, To ingest.Versions
@@ -87,7 +87,7 @@ type Change struct {
 // course keeps a point for every step samples. When it is full, it merges the points in pairs and doubles step.
 type course struct {
 	units    int64 // at the last sample; -1 before the first
-	step     int   // samples to a point
+	step     int   // samples per point
 	filled   int   // samples in the last point; 0 if it is complete
 	at       []Moment
 	scores   map[string][]float32
