@@ -11,23 +11,23 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 )
 
-// errUnknown is why a request is not admitted: it has neither a password nor a token. The client sees its text.
+// errUnknown means that a request has neither a password nor a token. The client sees its text.
 var errUnknown = errors.New("a user name and password, or a valid bearer token, is required")
 
-// errTooMany is why a request is not admitted whose address has shown too many wrong passwords or tokens.
+// errTooMany means that too many wrong passwords or tokens have come from the address of a request.
 var errTooMany = errors.New("too many invalid tokens or passwords")
 
-// open is the right that everyone has, where the configuration asks for tokens but not for passwords.
+// open is the right that everyone has if the configuration requires tokens but no passwords.
 const open access.Right = 0
 
-// needs returns the right that every request of a handler needs.
+// needs returns a function that requires the same right for every request of a handler.
 func needs(any access.Right) func(*http.Request) access.Right {
 	return func(*http.Request) access.Right { return any }
 }
 
-// admitted lets requests pass as the configuration and its web configuration file say. Where the file has users, a request
-// needs the password of one of them, or a token with one of the rights: a request has only one of the two, as both are in
-// the same header. With http.require_token, a token or a login is needed where the right is not open.
+// admitted admits requests according to the configuration and its web configuration file. If the file has users, a
+// request needs the password of one of them, or a token with one of the rights: it cannot have both, because they are
+// sent in the same header. With http.require_token, a token or a login is required unless the right is open.
 func (s *Server) admitted(next http.Handler, needs func(*http.Request) access.Right) http.Handler {
 	if s.web == nil && !s.cfg.RequireToken {
 		return next
@@ -61,8 +61,8 @@ func (s *Server) admitted(next http.Handler, needs func(*http.Request) access.Ri
 	})
 }
 
-// askWho answers a request of somebody unknown. Browsers are led to the login page, unless they ask for a password
-// themselves.
+// askWho answers a request from an unknown client. Browsers are redirected to the login page, unless they can ask for a
+// password themselves.
 func (s *Server) askWho(w http.ResponseWriter, r *http.Request, password bool) {
 	if !password && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		pages.AskToLogIn(w, r)
@@ -77,7 +77,8 @@ func (s *Server) askWho(w http.ResponseWriter, r *http.Request, password bool) {
 	s.refuse(w, http.StatusUnauthorized, why.Error())
 }
 
-// known returns why a request is not admitted: errUnknown, errUnchecked, errRole, errTooMany or an access.ErrFile.
+// known returns the reason why a request is not admitted, or nil: errUnknown, errUnchecked, errRole, errTooMany or an
+// access.ErrFile.
 func (s *Server) known(r *http.Request, rules webconfig.Rules, people session.Access, any access.Right) error {
 	user, password, basic := r.BasicAuth()
 	_, shown := bearer(r)
@@ -97,7 +98,7 @@ func (s *Server) known(r *http.Request, rules webconfig.Rules, people session.Ac
 		s.Guesses.failedBy(r, "password")
 		return errUnknown
 	}
-	if any == open { // users make a path that is open to others one of readers
+	if any == open { // with users, paths that are otherwise open require the right to read
 		any = access.Read
 	}
 	_, err := s.holder(r, any)
@@ -116,7 +117,7 @@ func (s *Server) in(r *http.Request, people session.Access, any access.Right) bo
 	return in && who.Role.Permits(any)
 }
 
-// withHeaders adds the headers of the web configuration file to an answer, in place of those of the service.
+// withHeaders adds the headers of the web configuration file to an answer. They replace those of the service.
 type withHeaders struct {
 	http.ResponseWriter
 	own  map[string]string

@@ -14,16 +14,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 )
 
-// maxAudited limits what an entry holds of one value of a body, and of a reason, in bytes.
+// maxAudited limits the size, in bytes, of a single value of a body and of a reason in an entry.
 const maxAudited = 4 << 10
 
-// telemetryRoute is how agents send telemetry. Only requests without the right to do so have an entry: the others are
-// counted as events.
+// telemetryRoute is the route to which agents send telemetry. Only requests without the right to do so have an entry;
+// the others are counted as events.
 const telemetryRoute = "POST /api/v1/telemetry"
 
-// audited writes an entry for each request that may change something, whatever answers it. route returns the pattern
-// that matches a request, "" for none. While the log cannot be opened, requests change nothing. A change whose entry
-// fails afterwards, as on a full disk, stands; the service's own log tells of it.
+// audited writes an entry for each request that may change something, whichever handler answers it. route returns the
+// pattern that matches a request, or "". While the log cannot be opened, requests change nothing. If the entry for a
+// change cannot be written afterwards, for example on a full disk, the change remains, and the service's own log
+// reports it.
 func (s *Server) audited(next http.Handler, people session.Access, route func(*http.Request) string) http.Handler {
 	if s.Audit == nil {
 		return next
@@ -43,7 +44,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 		e.As, e.Who = s.identity(r, people, pattern)
 		e.Tenant, _ = s.tenantOf(r, people)
 		asked, said := &beginning{limit: maxReport}, &witness{ResponseWriter: w, status: http.StatusOK, body: beginning{limit: maxAudited}}
-		follow := pattern != telemetryRoute && e.As != nothing // no work for those who may do nothing
+		follow := pattern != telemetryRoute && e.As != nothing // no work for clients that may do nothing
 		if follow {
 			e.Before = s.stateOf(r, e.Object)
 			r.Body = &watched{r.Body, asked}
@@ -71,7 +72,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 	})
 }
 
-// variables returns the variables of a route in an address.
+// variables returns the values of a route's variables in a URL.
 func variables(pattern string, at *url.URL) map[string]string {
 	_, route, _ := strings.Cut(pattern, " ")
 	names, values := strings.Split(route, "/"), strings.Split(at.EscapedPath(), "/")
@@ -89,7 +90,7 @@ func variables(pattern string, at *url.URL) map[string]string {
 	return out
 }
 
-// stateOf returns what the entry shows of the object of a request, nil if it is unknown.
+// stateOf returns the state of the object of a request for its entry, or nil if it is unknown.
 func (s *Server) stateOf(r *http.Request, object map[string]string) any {
 	id, policy := object["id"], object["policy"]
 	switch path := r.URL.Path; {
@@ -117,7 +118,7 @@ func (s *Server) stateOf(r *http.Request, object map[string]string) any {
 	return nil
 }
 
-// baselineIDs returns the baseline of each group that has one.
+// baselineIDs returns the id of the baseline of each group that has one.
 func (s *Server) baselineIDs() map[string]string {
 	out := map[string]string{}
 	for _, p := range s.view.Summaries() {
@@ -130,7 +131,7 @@ func (s *Server) baselineIDs() map[string]string {
 	return out
 }
 
-// changedOf leaves out of an entry the groups whose baselines are the same as before.
+// changedOf removes from an entry the groups whose baselines have not changed.
 func changedOf(e *audit.Entry) {
 	before, some := e.Before.(map[string]string)
 	after, also := e.After.(map[string]string)
@@ -145,15 +146,15 @@ func changedOf(e *audit.Entry) {
 	}
 }
 
-// nothing is what permits a request without a valid token, password or session.
+// nothing stands for the proof of a request without a valid token, password or session.
 const nothing = "nothing"
 
-// identity returns what permits a request, and the name of the person if it is known.
+// identity returns the proof that permits a request, and the name of the person if it is known.
 func (s *Server) identity(r *http.Request, people session.Access, pattern string) (as, who string) {
 	if user, _, basic := r.BasicAuth(); basic && s.web != nil && s.web.Rules().AskForPassword() {
 		who = user
 	}
-	if forms := !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/-/"); !forms { // which take no token
+	if forms := !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/-/"); !forms { // these accept no token
 		if holder, err := s.holder(r, anything); err == nil {
 			return asOf(holder), cmp.Or(holder.Name, who)
 		}
@@ -176,7 +177,7 @@ func (s *Server) identity(r *http.Request, people session.Access, pattern string
 // anything is any right.
 const anything = ^access.Right(0)
 
-// asOf returns what permits the requests of a holder.
+// asOf returns the proof that permits the requests of a holder.
 func asOf(h access.Holder) string {
 	switch h.Role {
 	case access.Jobs:
@@ -187,17 +188,18 @@ func asOf(h access.Holder) string {
 	return "token"
 }
 
-// recorded lists what an entry may show of forms and orders. Logs of jobs, tokens and unknown fields are left out.
+// recorded lists the fields of forms and orders that an entry may contain. It omits logs of jobs, tokens and unknown
+// fields.
 var recorded = []string{
 	"by", "name", "why", "decision", "until", "for", "policy", "group", "recipe", "target", "incident", "id", "state", "version",
 }
 
-// askedFor returns what the body of a request asks for. The name in it is that of the person, unless the service knows
-// better.
+// askedFor returns the recorded fields of a request's body. It sets the person's name from the body if the entry has
+// none.
 func askedFor(pattern string, body []byte, e *audit.Entry) any {
 	all := map[string]any{}
 	if strings.Contains(pattern, "/api/") {
-		_ = json.Unmarshal(body, &all) // a body that is not JSON is refused, and asks for nothing
+		_ = json.Unmarshal(body, &all) // a body that is not JSON will be refused
 	} else if form, err := url.ParseQuery(string(body)); err == nil {
 		for name := range form {
 			all[name] = form.Get(name)
@@ -220,7 +222,7 @@ func askedFor(pattern string, body []byte, e *audit.Entry) any {
 	return shown
 }
 
-// reasonOf returns why a request was refused, as far as the answer is of the API.
+// reasonOf returns the reason for a refusal, if the API has answered.
 func reasonOf(w *witness) string {
 	var said struct{ Error string }
 	if json.Unmarshal(w.body.Bytes(), &said) == nil && said.Error != "" {
@@ -229,7 +231,7 @@ func reasonOf(w *witness) string {
 	return http.StatusText(w.status)
 }
 
-// beginning keeps the beginning of what is written to it.
+// beginning keeps the beginning of the text that is written to it.
 type beginning struct {
 	bytes.Buffer
 	limit int
@@ -241,7 +243,7 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watched is a body of which the beginning is kept.
+// watched is a body whose beginning is kept.
 type watched struct {
 	io.ReadCloser
 	begins *beginning
@@ -254,7 +256,7 @@ func (b *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// witness remembers an answer.
+// witness records the status of an answer and, if the request is refused, its body.
 type witness struct {
 	http.ResponseWriter
 	status int

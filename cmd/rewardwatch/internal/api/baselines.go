@@ -121,8 +121,8 @@ func (s *Server) baselineOf(g *finding.GroupSummary) wire.Baseline {
 	return b
 }
 
-// usedInAYear counts the baselines that a group used in the last 365 days. Each is one more chance of an unlucky
-// baseline, which raises alarms too often.
+// usedInAYear counts the baselines that a group has used in the last 365 days. With each of them, the risk of an
+// unlucky baseline, which raises false alarms too often, recurs.
 func usedInAYear(g *finding.GroupSummary, now time.Time) int {
 	n := 0
 	if g.Baseline.ID != "" {

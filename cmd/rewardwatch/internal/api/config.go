@@ -38,7 +38,7 @@ type Token struct {
 	Tenant    string      `yaml:"tenant"`     // [tenant](tenants.md) that the holder is confined to, with any role except `admin`; requires `require_token`
 }
 
-// holders returns who has a token.
+// holders returns the holders of all configured tokens.
 func (c Config) holders() access.Holders {
 	var out access.Holders
 	for _, shared := range []access.Holder{
@@ -121,7 +121,7 @@ func (c Config) checkTokens(report func(path, msg string)) {
 	}
 }
 
-// BadExternalURL returns what is wrong with an address that links are built from, or "" if it is valid.
+// BadExternalURL returns the problem with an address from which links are built, or "" if it is valid.
 func BadExternalURL(text string) string {
 	u, err := url.Parse(text)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Limits on open connections: of one client, so that it cannot use up all of them, and of all clients.
+// Limits on open connections: per client, so that no client can use up all of them, and for all clients together.
 const (
 	connectionsOfOne = 64
 	connectionsOfAll = 512

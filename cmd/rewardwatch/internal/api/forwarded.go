@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// forwarded gives requests of trusted proxies the address of their client. Otherwise throttling and the audit log could not tell
-// the clients of a proxy apart. Each proxy appends the address that it sees to X-Forwarded-For; what is left of the first one that
-// is not trusted may be made up.
+// forwarded sets the address of requests from trusted proxies to that of their client. Otherwise, throttling and the
+// audit log could not distinguish the clients of a proxy. Each proxy appends the address that it sees to
+// X-Forwarded-For. Anything to the left of the first untrusted address may be forged.
 func (s *Server) forwarded(next http.Handler) http.Handler {
 	proxies := networksOf(s.cfg.TrustedProxies)
 	if len(proxies) == 0 {
@@ -36,14 +36,14 @@ func (s *Server) forwarded(next http.Handler) http.Handler {
 			}
 		}
 		if client != from.Addr() {
-			r = r.WithContext(r.Context()) // a copy, whose address is its own
+			r = r.WithContext(r.Context()) // a copy, with its own address
 			r.RemoteAddr = net.JoinHostPort(client.String(), "0")
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// hopOf returns the address of one proxy or client, which some write with a port.
+// hopOf returns the address of one proxy or client. Some proxies add the port.
 func hopOf(text string) (netip.Addr, bool) {
 	text = strings.TrimSpace(text)
 	if at, err := netip.ParseAddrPort(text); err == nil {
@@ -53,7 +53,7 @@ func hopOf(text string) (netip.Addr, bool) {
 	return at.Unmap(), err == nil
 }
 
-// networksOf returns the networks and addresses of a list that is valid.
+// networksOf returns the networks and addresses in a valid list.
 func networksOf(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {
@@ -64,7 +64,7 @@ func networksOf(texts []string) []netip.Prefix {
 	return out
 }
 
-// networkOf returns a network, or that of a single address.
+// networkOf returns a network, or the network of a single address.
 func networkOf(text string) (netip.Prefix, bool) {
 	if n, err := netip.ParsePrefix(text); err == nil {
 		return n.Masked(), true

@@ -17,7 +17,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 )
 
-// Reasons why a request may not change state, for errors.Is, beside access.ErrUnknown. The client sees their text.
+// Reasons why a request may not change state, in addition to access.ErrUnknown, for errors.Is. The client sees their
+// text.
 var (
 	errNotLocal = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
 		"on the same machine can do so. They must use a loopback address and Content-Type: application/json or application/x-ndjson")
@@ -26,7 +27,7 @@ var (
 	errUnchecked = errors.New("cannot check whether the token belongs to a retrain request")
 )
 
-// mayGuess reports whether a token that was shown may be a guess.
+// mayGuess reports whether the token of a refused request may have been a guess.
 func mayGuess(err error) bool {
 	return errors.Is(err, access.ErrUnknown) || errors.Is(err, errUnchecked)
 }
@@ -58,7 +59,7 @@ func (s *Server) guarded(next http.HandlerFunc, any access.Right) http.HandlerFu
 	}
 }
 
-// holderKey is the key under which the context of an admitted request has its access.Holder.
+// holderKey is the key of the access.Holder in the context of an admitted request.
 type holderKey struct{}
 
 func (s *Server) refuseGuesses(w http.ResponseWriter) {
@@ -66,7 +67,7 @@ func (s *Server) refuseGuesses(w http.ResponseWriter) {
 	s.refuse(w, http.StatusTooManyRequests, "too many invalid tokens or passwords from this address: try again later")
 }
 
-// refuseUnread answers that a token cannot be compared, as its file or the ledger cannot be read.
+// refuseUnread answers that a token cannot be checked, because its file or the ledger cannot be read.
 func (s *Server) refuseUnread(w http.ResponseWriter, err error) {
 	if !errors.Is(err, access.ErrFile) {
 		s.unavailable(w, err)
@@ -82,12 +83,12 @@ func bearer(r *http.Request) (token string, has bool) {
 	return token, strings.EqualFold(scheme, "Bearer")
 }
 
-// ofPeople are the rights to change state that people have. Where some people have a token, no one does without a token
-// what none of them may.
+// ofPeople are people's rights to change state. As soon as any person has a token, requests without a token have none
+// of these rights, even those that no token has.
 const ofPeople = access.Act | access.Decide | access.Administer
 
-// admit returns who sends a request that needs one of the rights, or why it may not change state: access.ErrUnknown,
-// errUnchecked, errRole, errNotLocal if no token is needed for them, or an access.ErrFile.
+// admit returns the sender of a request that needs one of the rights, or the reason why it may not change state:
+// access.ErrUnknown, errUnchecked, errRole, an access.ErrFile, or errNotLocal if these rights need no token.
 func (s *Server) admit(r *http.Request, any access.Right) (access.Holder, error) {
 	given, shown := bearer(r)
 	switch {
@@ -104,7 +105,8 @@ func (s *Server) admit(r *http.Request, any access.Right) (access.Holder, error)
 	return access.Holder{Role: access.Admin}, nil
 }
 
-// holder returns whose token a request has, or access.ErrUnknown, errUnchecked, errRole or an access.ErrFile.
+// holder returns the holder of a request's token. It fails with access.ErrUnknown, errUnchecked, errRole or an
+// access.ErrFile.
 func (s *Server) holder(r *http.Request, any access.Right) (access.Holder, error) {
 	given, has := bearer(r)
 	if !has {
@@ -120,8 +122,8 @@ func (s *Server) holder(r *http.Request, any access.Right) (access.Holder, error
 	return who, err
 }
 
-// jobOf returns the holder of the token that a target has received with a retrain request, if r is about that request. It
-// fails with access.ErrUnknown or errUnchecked.
+// jobOf returns the holder of the token that a target has received with a retrain request, if r concerns that request.
+// It fails with access.ErrUnknown or errUnchecked.
 func (s *Server) jobOf(r *http.Request, given string) (access.Holder, error) {
 	id, about := strings.CutPrefix(r.URL.Path, "/api/v1/retrain-requests/")
 	if s.Requests == nil || !about {
@@ -137,9 +139,9 @@ func (s *Server) jobOf(r *http.Request, given string) (access.Holder, error) {
 	return access.Holder{Role: access.Jobs}, nil
 }
 
-// isLocal reports whether a program on this machine sends the request. A web page in a browser on this machine can
-// reach loopback addresses too, with a form or a script. isLocal excludes it: browsers say where a POST comes from,
-// and send JSON or NDJSON to another site only if that site allows it.
+// isLocal reports whether a program on this machine sends the request. A web page in a browser on this machine can also
+// reach loopback addresses, with a form or a script. isLocal excludes it: browsers send the origin of a POST, and send
+// JSON or NDJSON to another site only if that site allows it.
 func isLocal(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return FromHere(r) && hasNone(r, "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Cookie") && err == nil &&
@@ -155,8 +157,8 @@ func FromHere(r *http.Request) bool {
 }
 
 // own lists the headers that browsers and programs send themselves, in addition to those that begin with Sec-, and to
-// those that begin with Hx-, which the console's pages send when they refresh. Proxies add headers under more names
-// than a list could hold, so any other header counts as one of theirs.
+// those that begin with Hx-, which the console's pages send when they refresh. Proxies use more header names than a
+// list could contain, so any other header is assumed to come from a proxy.
 var own = []string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Connection", "Content-Encoding",
 	"Content-Length", "Content-Type", "Cookie", "Date", "Dnt", "Expect", "Idempotency-Key", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since",
@@ -173,14 +175,14 @@ func passedNoProxy(r *http.Request) bool {
 	return true
 }
 
-// named refuses requests that reach a loopback address under a name that is not the service's. A web page has then
-// pointed its own name at this machine, and its browser would let it read the answer as one of its own site.
+// named refuses requests that reach a loopback address under a name other than the service's. In that case, a web page
+// has pointed its own name at this machine, and its browser would let it read the answer as one from its own site.
 func (s *Server) named(next http.Handler) http.Handler {
 	known := []string{hostOf(s.cfg.Listen)}
 	if at, err := url.Parse(s.cfg.ExternalURL); err == nil {
 		known = append(known, at.Hostname())
 	}
-	if name, err := os.Hostname(); err == nil && !namesLoopback(s.cfg.Listen) { // on this machine too, the host name leads here
+	if name, err := os.Hostname(); err == nil && !namesLoopback(s.cfg.Listen) { // the host name also leads here on this machine
 		known = append(known, name)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -205,7 +207,7 @@ func hasNone(r *http.Request, headers ...string) bool {
 	return !slices.ContainsFunc(headers, func(name string) bool { return r.Header.Get(name) != "" })
 }
 
-// access returns who may change state in the console.
+// access returns the rules for changing state in the console.
 func (s *Server) access() session.Access {
 	a := session.Access{Local: FromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
 	a.Store = s.sessions
@@ -223,7 +225,7 @@ func isLoopback(address string) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// namesLoopback reports whether the client asked for this machine itself, and not for a name that leads here.
+// namesLoopback reports whether the client asked for this machine itself, and not for a name that resolves to it.
 func namesLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

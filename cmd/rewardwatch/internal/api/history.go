@@ -18,7 +18,7 @@ import (
 // historyPatience is how long a client waits for the history of a signal. The worker of a busy policy may take a while.
 const historyPatience = 5 * time.Second
 
-// signalHistory answers how a signal of a group went over the past week.
+// signalHistory answers with the course of a signal of a group over the past week.
 func (s *Server) signalHistory(w http.ResponseWriter, r *http.Request) {
 	signal, labels, err := readHistoryQuery(r.URL.Query())
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) signalHistory(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// groupOf returns the group of a policy that has exactly these labels, nil if there is none.
+// groupOf returns the group of a policy that has exactly these labels, or nil if there is none.
 func (s *Server) groupOf(policy string, labels map[string]string) *finding.GroupSummary {
 	for _, p := range s.view.Summaries() {
 		if p.Policy != policy {

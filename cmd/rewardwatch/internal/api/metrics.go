@@ -14,20 +14,21 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Series are metrics of many series, which write themselves as text.
+// Series are metrics with many series, which write themselves as text.
 type Series interface {
 	prometheus.Collector
-	// WriteText writes the metrics in the text format of Prometheus or of OpenMetrics, without the end mark of the latter.
+	// WriteText writes the metrics in the text format of Prometheus or of OpenMetrics, without the end marker of the
+	// latter.
 	WriteText(w io.Writer, openMetrics bool) error
 }
 
-// Export adds metrics of many series to those of the gatherer. Call it before Open.
+// Export adds metrics with many series to those of the gatherer. Call it before Open.
 func (s *Server) Export(all ...Series) { s.series.Store(&all) }
 
-// Metrics returns the handler of the gatherer's metrics and those of Export.
+// Metrics returns the handler for the metrics of the gatherer and of Export.
 func (s *Server) Metrics() http.Handler {
 	fast, slow := sync.Pool{New: func() any {
-		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails for levels that there are not
+		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for levels that do not exist
 		return w
 	}}, promhttp.HandlerFor(prometheus.GathererFunc(s.gather), promhttp.HandlerOpts{
 		ErrorLog:          stdlog.New(s.log, "", 0),
@@ -55,7 +56,7 @@ func (s *Server) Metrics() http.Handler {
 	})
 }
 
-// gather returns all metrics as a registry does.
+// gather returns all metrics, like a registry.
 func (s *Server) gather() ([]*dto.MetricFamily, error) {
 	all := s.series.Load()
 	if all == nil {
@@ -70,7 +71,8 @@ func (s *Server) gather() ([]*dto.MetricFamily, error) {
 	return prometheus.Gatherers{s.gatherer, reg}.Gather()
 }
 
-// writeText writes all metrics to a writer that does not fail. What cannot be gathered is logged, and hides no other.
+// writeText writes all metrics to a writer that does not fail. It logs metrics that cannot be gathered, and writes all
+// others.
 func (s *Server) writeText(w io.Writer, format expfmt.Format, all []Series) {
 	families, err := s.gatherer.Gather()
 	if err != nil {
@@ -90,7 +92,7 @@ func (s *Server) writeText(w io.Writer, format expfmt.Format, all []Series) {
 	}
 }
 
-// acceptsGzip reports whether the client reads answers that are compressed with gzip.
+// acceptsGzip reports whether the client accepts answers that are compressed with gzip.
 func acceptsGzip(r *http.Request) bool {
 	for _, accepted := range r.Header.Values("Accept-Encoding") {
 		for coding := range strings.SplitSeq(accepted, ",") {

@@ -25,18 +25,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// maxOrder limits the size of a request body that a person sends, in bytes.
+// maxOrder limits the size of the body of a person's request, in bytes.
 const maxOrder = 64 << 10
 
-// orderBody is the body of every POST by which a person changes something. A field that the path does not use is
-// refused.
+// orderBody is the body of every POST by which a person changes something. Fields that a path does not use are refused.
 type orderBody struct {
 	By     string            `json:"by"`
 	Why    string            `json:"why"`
-	Until  *time.Time        `json:"until"`  // of a mute, or For
-	For    *string           `json:"for"`    // of a mute, such as 4h
-	Policy *string           `json:"policy"` // of a reset
-	Group  map[string]string `json:"group"`  // of a reset
+	Until  *time.Time        `json:"until"`  // for a mute, instead of For
+	For    *string           `json:"for"`    // for a mute, such as 4h
+	Policy *string           `json:"policy"` // for a reset
+	Group  map[string]string `json:"group"`  // for a reset
 }
 
 func (s *Server) incident(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +123,7 @@ func (s *Server) answerBaseline(w http.ResponseWriter, g *finding.GroupSummary, 
 	s.answer(w, http.StatusOK, s.baselineOf(g))
 }
 
-// readOrder reads a body and checks what every order needs. Its errors are for the client.
+// readOrder reads a body and checks the fields that every order requires. Its errors are for the client.
 func readOrder(w http.ResponseWriter, r *http.Request) (orderBody, error) {
 	var b orderBody
 	if err := readBody(w, r, maxOrder, &b); err != nil {
@@ -134,14 +133,15 @@ func readOrder(w http.ResponseWriter, r *http.Request) (orderBody, error) {
 	return b, errors.Join(words.CheckText("by", b.By, words.MaxBy), words.CheckText("why", b.Why, words.MaxWhy))
 }
 
-// nameOf returns who sends an admitted request: the holder of its token, or the name that it states.
+// nameOf returns the name of the sender of an admitted request: the holder of its token, or else the stated name.
 func nameOf(r *http.Request, stated string) string {
 	who, _ := r.Context().Value(holderKey{}).(access.Holder)
 	return cmp.Or(who.Name, stated)
 }
 
-// readBody reads a JSON object of at most the given number of bytes. It refuses unknown fields, also if only their case is
-// wrong, repeated ones, and anything after the object: the audit log would show something else than what is carried out.
+// readBody reads a JSON object of at most the given number of bytes. It refuses unknown fields, fields with the wrong
+// case, repeated fields, and anything after the object. Otherwise, the audit log could differ from the order that is
+// carried out.
 func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var fields map[string]json.RawMessage
@@ -170,7 +170,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) erro
 	return nil
 }
 
-// checkKeys returns an error if an object of the next value, which is valid JSON, has a key twice.
+// checkKeys returns an error if an object in the next value, which must be valid JSON, has a key twice.
 func checkKeys(d *json.Decoder) error {
 	opened, err := d.Token()
 	if opened != json.Delim('{') && opened != json.Delim('[') {
@@ -194,7 +194,7 @@ func checkKeys(d *json.Decoder) error {
 	return err
 }
 
-// refuseBody answers what is wrong with a body.
+// refuseBody answers with the problem of a body.
 func (s *Server) refuseBody(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -245,7 +245,7 @@ func (b orderBody) decision(kind alerts.DecisionKind, now time.Time) alerts.Deci
 // isGone reports whether the values of a baseline are no longer kept.
 func isGone(err error) bool { return errors.Is(err, engine.ErrBaselineEnded) }
 
-// elsewhere returns where else to ask for what was not found.
+// elsewhere returns a hint to ask other instances for an object that was not found.
 func (s *Server) elsewhere(status int) string {
 	if status != http.StatusNotFound || !s.Shared {
 		return ""
@@ -253,14 +253,14 @@ func (s *Server) elsewhere(status int) string {
 	return "; try the other instances of the group"
 }
 
-// refuseOrder answers why an order cannot be carried out.
+// refuseOrder answers with the reason why an order cannot be carried out.
 func (s *Server) refuseOrder(w http.ResponseWriter, err error) {
 	status, text := s.orderRefusal(err)
 	s.refuse(w, status, text)
 }
 
-// orderRefusal returns the status of a refused order and the reason for the client. What is not for clients goes to the
-// log.
+// orderRefusal returns the status of a refused order and the reason for the client. Errors that are not for clients are
+// logged.
 func (s *Server) orderRefusal(err error) (status int, text string) {
 	for status, reasons := range map[int][]error{
 		http.StatusNotFound: {engine.ErrUnknownIncident, engine.ErrUnknownBaseline, engine.ErrUnknownGroup, engine.ErrUnknownPolicy, engine.ErrUnknownGuard},
@@ -281,7 +281,7 @@ func (s *Server) orderRefusal(err error) (status int, text string) {
 	return http.StatusServiceUnavailable, "the request failed: see the service log for details"
 }
 
-// consoleOrders carries out the orders of the console, and returns what its pages can show of an error.
+// consoleOrders carries out the orders of the console. It returns errors that its pages can show.
 type consoleOrders struct{ s *Server }
 
 // Accept implements pages.Orders.

@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 )
 
-// Times of long polls: the longest wait, which is below the time in which an answer must be written, and how often the
-// state is looked at meanwhile. A change of a state ends the wait at once, except one to or from a warning.
+// Times of long polls: the longest wait, which is below the time limit for an answer, and the interval between looks at
+// the state. A change of state ends the wait at once, except for changes to or from a warning.
 const (
 	longestWait = 30 * time.Second
 	lookEvery   = time.Second
@@ -38,7 +38,7 @@ func (s *Server) policyGuards(w http.ResponseWriter, r *http.Request) {
 	}
 	changed := s.view.GuardsChanged() // before the state is read, so that no change is missed
 	g, found := s.view.Guards(policy)
-	var same *guard.Summary // as the client knows, so that its tag is not computed at each look
+	var same *guard.Summary // known to the client, so that its tag is not computed at each look
 	for until := time.Now().Add(wait); found && time.Now().Before(until); g, found = s.view.Guards(policy) {
 		if g != same && known != wire.GuardsTag(g) {
 			break
@@ -61,7 +61,7 @@ func (s *Server) policyGuards(w http.ResponseWriter, r *http.Request) {
 	s.answerGuards(w, known, g)
 }
 
-// guardHistory lists the trips and releases of the guards of a policy, the newest first.
+// guardHistory lists the trips and releases of the guards of a policy, newest first.
 func (s *Server) guardHistory(w http.ResponseWriter, r *http.Request) {
 	g, found := s.view.Guards(r.PathValue("policy"))
 	if !found {
@@ -75,7 +75,7 @@ func (s *Server) refuseGuards(w http.ResponseWriter) {
 	s.refuse(w, http.StatusNotFound, "policy not found: no entry in the configuration matches it"+s.elsewhere(http.StatusNotFound))
 }
 
-// answerGuards answers with guards, or with 304 if the client knows their state.
+// answerGuards answers with guards, or with 304 if the client already has their state.
 func (s *Server) answerGuards(w http.ResponseWriter, known string, g *guard.Summary) {
 	tag := wire.GuardsTag(g)
 	w.Header().Set("ETag", tag)
@@ -86,7 +86,7 @@ func (s *Server) answerGuards(w http.ResponseWriter, known string, g *guard.Summ
 	s.answer(w, http.StatusOK, wire.GuardsOf(g, s.Now()))
 }
 
-// readWait reads how long a request may wait; not at all without a value.
+// readWait returns how long a request may wait, 0 without a value.
 func readWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// RequestDesk carries out what people and jobs do with retrain requests. A change is durable when its method returns.
-// Errors are those of retrain.Desk.
+// RequestDesk carries out the actions of people and jobs on retrain requests. A change is durable when its method
+// returns. Errors are those of retrain.Desk.
 type RequestDesk interface {
 	pages.Desk
 	Approve(ctx context.Context, id, by, why string) (ledger.Request, error)
@@ -24,13 +24,14 @@ type RequestDesk interface {
 	Resend(ctx context.Context, id, by, why string) (ledger.Request, error)
 	Report(ctx context.Context, id string, r retrain.Report) (ledger.Request, error)
 	Link(ctx context.Context, q ledger.Request) (string, error)
-	// IsReportToken reports whether a token permits to report the status of a request.
+	// IsReportToken reports whether a token permits the holder to report the status of a request.
 	IsReportToken(ctx context.Context, id, token string) (bool, error)
 	// Usual returns the recipe and the target of a policy's trigger, or "" if it has none.
 	Usual(policy string) (recipe, target string)
 }
 
-// maxReport limits the size of a job's report, in bytes. Most of it is the log, of which the service keeps the end.
+// maxReport limits the size of a job's report, in bytes. Most of it is the log, of which the service keeps only the
+// end.
 const maxReport = 1 << 20
 
 // refusedRequest is the answer if the state of a request does not allow a change.
@@ -82,7 +83,7 @@ func (s *Server) requestHistory(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, http.StatusOK, map[string]any{"history": wire.List(history)})
 }
 
-// refuseRead answers why a request cannot be shown.
+// refuseRead answers with the reason why a request cannot be shown.
 func (s *Server) refuseRead(w http.ResponseWriter, err error) {
 	if errors.Is(err, ledger.ErrUnknownRequest) {
 		s.refuse(w, http.StatusNotFound, ledger.ErrUnknownRequest.Error())
@@ -117,7 +118,7 @@ func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	own, _ := bearer(r)
-	for _, text := range []*string{&body.Error, &body.Log} { // before anything is cut off, or half a token would remain
+	for _, text := range []*string{&body.Error, &body.Log} { // before anything is truncated, or half a token would remain
 		*text = target.WithoutSecrets(*text, append(s.tokens(r.Context()), own)...)
 	}
 	report := body.Report()
@@ -126,7 +127,8 @@ func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// tokens returns the tokens of the service that can be read. A job that logs its requests would print them.
+// tokens returns the service's tokens that can be read. They are removed from reports, because a job that logs its
+// requests would print them.
 func (s *Server) tokens(ctx context.Context) []string {
 	var out []string
 	tokens, _ := s.holders.For(ctx)
@@ -161,8 +163,8 @@ func (s *Server) changeRequest(w http.ResponseWriter, r *http.Request, change fu
 	s.refuse(w, status, reason)
 }
 
-// changeRefusal returns the status of a refused change and the reason for the client. What is not for clients goes to
-// the log.
+// changeRefusal returns the status of a refused change and the reason for the client. Errors that are not for clients
+// are logged.
 func changeRefusal(err error) (status int, reason string) {
 	if state, wrong := errors.AsType[*ledger.StateError](err); wrong {
 		return http.StatusConflict, state.Error()

@@ -16,8 +16,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
-// Limits on scrapes: how many are rendered at once, and how many bytes of rendered answers may wait for clients that
-// read slowly. A single answer may be larger than that: limits.series bounds it.
+// Limits on scrapes: the number rendered at once, and the number of bytes of rendered answers that may wait for slow
+// clients. A single answer may be larger, as limits.series bounds it.
 const (
 	rendersAtOnce  = 8
 	unreadAnswers  = 64 << 20
@@ -25,8 +25,8 @@ const (
 	answerPiece    = 64 << 10
 )
 
-// scrapes renders each answer before it writes it, so that a slow client does not hold up others. If too much is
-// waiting to be read, it cuts off the answer that has waited longest.
+// scrapes renders each answer before writing it, so that a slow client does not hold up others. If too much is waiting
+// to be read, it cuts off the answer that has waited longest.
 type scrapes struct {
 	next    http.Handler
 	slots   chan struct{}
@@ -34,7 +34,7 @@ type scrapes struct {
 
 	mu     sync.Mutex
 	unread []*unread // oldest first
-	bytes  int       // of all of unread
+	bytes  int       // total size of unread
 	last   int       // size of the last answer
 }
 
@@ -89,12 +89,12 @@ func (s *scrapes) inTurn(next http.HandlerFunc) http.HandlerFunc {
 			w.Header().Set("Retry-After", "1")
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte(`{"error":"too many concurrent requests: try again later"}` + "\n")) // a client that is gone needs no answer
+			_, _ = w.Write([]byte(`{"error":"too many concurrent requests: try again later"}` + "\n")) // a client that has disconnected needs no answer
 		}
 	}
 }
 
-// render renders an answer of about a size, and frees the slot.
+// render renders an answer of approximately the given size, and frees the slot.
 func (s *scrapes) render(r *http.Request, next http.Handler, size int) *rendered {
 	defer func() { <-s.slots }()
 	answer := &rendered{header: http.Header{}, status: http.StatusOK}
@@ -170,7 +170,7 @@ func (s *scrapes) end(u *unread) {
 	s.bytes -= u.size
 }
 
-// rendered holds an answer that is not written yet. It implements http.ResponseWriter.
+// rendered is an answer that has not been written yet. It implements http.ResponseWriter.
 type rendered struct {
 	header http.Header
 	status int

@@ -19,7 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// ndjson is the media type of newline-delimited records.
+// ndjson is the media type of newline-delimited JSON records.
 const ndjson = "application/x-ndjson"
 
 // recordTimeout limits how long a client may take to read one record.
@@ -47,8 +47,8 @@ func (s *Server) retrainRequests(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, http.StatusOK, map[string]any{"retrain_requests": wire.List(requests), "next": next})
 }
 
-// retrainRecords writes each record as it is read. If the ledger fails after the first record, it cuts the
-// connection; otherwise the client would take a part for the whole.
+// retrainRecords writes each record as soon as it is read. If the ledger fails after the first record, it closes the
+// connection; otherwise the client would take the incomplete list for the whole.
 func (s *Server) retrainRecords(w http.ResponseWriter, r *http.Request, f ledger.Filter) {
 	begin := func() { w.Header().Set("Content-Type", ndjson) }
 	begun := false
@@ -76,7 +76,7 @@ func (s *Server) retrainRecords(w http.ResponseWriter, r *http.Request, f ledger
 	}
 }
 
-// refuseSearch answers why a search failed.
+// refuseSearch answers with the reason why a search failed.
 func (s *Server) refuseSearch(w http.ResponseWriter, err error) {
 	if errors.Is(err, ledger.ErrBadFilter) {
 		s.refuse(w, http.StatusBadRequest, err.Error())

@@ -37,8 +37,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// View provides what the server shows. Its methods are safe for concurrent use and return immediately what was last
-// published; those that read the ledger obey their context. The server does not modify what they return.
+// View provides the data that the server shows. Its methods are safe for concurrent use and immediately return the last
+// published state. Methods that read the ledger obey their context. The server does not modify the returned values.
 type View interface {
 	Summaries() []*finding.Summary
 	Alarms() []alerts.Alarm       // firing, and recently resolved
@@ -53,30 +53,30 @@ type View interface {
 	Delivery(incident string) alerts.Delivery
 	Course(g ingest.Group) plots.Course
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
-	// Ready returns nil once the state is restored, the group joined and the lag below its target, and otherwise what
-	// is missing.
+	// Ready returns nil once the state is restored, the group joined and the lag below its target. Otherwise its error
+	// says what is missing.
 	Ready() error
-	// Degraded returns what does not work although the service is ready, or nil.
+	// Degraded returns an error that says what does not work although the service is ready, or nil.
 	Degraded() error
-	// RetrainRequests returns the requests that match a filter, newest first, and whether there are more. Its error
-	// may be a retrain.ErrBadFilter.
+	// RetrainRequests returns the requests that match a filter, newest first, and whether there are more. Its error may
+	// be a ledger.ErrBadFilter.
 	RetrainRequests(ctx context.Context, f ledger.Filter) (found []ledger.Request, more bool, err error)
 	// RetrainRecords calls each with every matching request and its history, until each fails.
 	RetrainRecords(ctx context.Context, f ledger.Filter, each func(ledger.Record) error) error
-	// RetrainRequest returns a request by its id, or retrain.ErrUnknownRequest.
+	// RetrainRequest returns a request by its id, or ledger.ErrUnknownRequest.
 	RetrainRequest(ctx context.Context, id string) (ledger.Request, error)
 	// Deliveries returns the newest delivery attempts, at most limit. If request is not "", it returns only those of
 	// that request.
 	Deliveries(ctx context.Context, request string, limit int) ([]ledger.Delivery, error)
 }
 
-// orders carries out what people order. When a method returns without an error, its change is durable; a repeated
-// call changes nothing. The errors are those of decide.go.
+// orders carries out the orders of people. When a method returns without an error, its change is durable; a repeated
+// call changes nothing. The errors are those of package engine.
 type orders interface {
 	pages.Orders
 	Promote(ctx context.Context, baseline string, d alerts.Decision) (*finding.GroupSummary, error)
 	Reset(ctx context.Context, policy string, labels map[string]string, d alerts.Decision) (*finding.GroupSummary, error)
-	// Forget removes a policy with its baselines. pending reports that other instances have yet to do so.
+	// Forget removes a policy with its baselines. pending means that other instances have yet to do so.
 	Forget(ctx context.Context, policy string, d alerts.Decision) (pending bool, err error)
 	// Release releases a guard that has tripped.
 	Release(ctx context.Context, policy, guard string, d alerts.Decision) (*guard.Summary, error)
@@ -111,28 +111,28 @@ type Server struct {
 	web      *webconfig.File  // nil if none is configured
 	Audit    *audit.Log       // nil if none is configured
 	provider *signin.Provider // nil if none is configured
-	signIns  zerolog.Logger   // of those that failed
+	signIns  zerolog.Logger   // for failed sign-ins
 	sessions *session.Store
 	Shared   bool        // other instances judge other policies
 	Requests RequestDesk // nil if no retraining is configured
 	Tenants  tenant.List // set before Open
 
-	Telemetry   TelemetryReceiver                     // of the platform; nil if no topic can take its telemetry
+	Telemetry   TelemetryReceiver                     // for the platform; nil if no topic can accept its telemetry
 	TelemetryOf func(tenant string) TelemetryReceiver // set before Open
 
-	missing atomic.Pointer[string]       // what the service waits for before it can answer, nil if it never waited
+	missing atomic.Pointer[string]       // what the service is waiting for before it can answer; nil if it never waited
 	opened  atomic.Pointer[http.Handler] // nil before Open
 
 	stopping  chan struct{} // closed by Stop, so that it does not wait for long polls
 	stopOnce  sync.Once
 	endpoints []*endpoint
 	failed    chan error
-	Guesses   *guesses // wrong tokens
+	Guesses   *guesses // counts wrong tokens
 	Scrapes   *scrapes
-	lists     *scrapes // of the routes whose answers grow with the number of streams; nothing exports what they drop
+	lists     *scrapes // for routes whose answers grow with the number of streams; its drops are not exported
 }
 
-// endpoint is one address that the server listens on.
+// endpoint is one address on which the server listens.
 type endpoint struct {
 	name     string
 	server   *http.Server
@@ -141,8 +141,8 @@ type endpoint struct {
 }
 
 // New returns a server that does not listen yet. It fails with access.ErrFile, webconfig.ErrBad or audit.ErrLog if a
-// configured token, the web configuration or the audit log cannot be used.
-// POST /-/reload calls reload, one call at a time, and sends its error to the client.
+// configured token, the web configuration or the audit log cannot be used. POST /-/reload calls reload, one call at a
+// time, and sends its error to the client.
 func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*Server, error) {
 	s := &Server{
 		cfg: cfg, holders: cfg.holders(), view: v, Orders: o, gatherer: gatherer, reload: reload, Now: time.Now, log: log, signIns: sampled(log),
@@ -184,8 +184,8 @@ func (s *Server) Open() {
 	s.opened.Store(&h)
 }
 
-// Start binds the configured addresses and serves them until Stop. If it fails, with errHTTPListen, it leaves nothing
-// open.
+// Start binds the configured addresses and serves them until Stop. If it fails, with errHTTPListen, it leaves no
+// listener open.
 func (s *Server) Start() error {
 	if s.missing.Load() == nil {
 		s.Open()
@@ -207,7 +207,7 @@ func (s *Server) Start() error {
 	if s.cfg.AdminListen == "" {
 		return nil
 	}
-	// A profile is written for as long as its caller asks.
+	// Writing a profile takes as long as its caller asks.
 	if err := s.serve("admin", s.cfg.AdminListen, s.forwarded(secured(s.named(s.admitted(s.forPlatform(adminHandler(), s.access()), needs(access.Administer))))), 10*time.Minute); err != nil {
 		return errors.Join(err, s.Stop(context.Background()))
 	}
@@ -249,7 +249,8 @@ func (s *Server) serve(name, address string, h http.Handler, writeTimeout time.D
 // encrypts reports whether the server uses TLS.
 func (s *Server) encrypts() bool { return s.web != nil && s.web.Encrypts() }
 
-// warnOfOthers warns of what an address lets other machines do.
+// warnOfOthers warns if other machines can reach an address on which anyone can read, or on which credentials are not
+// encrypted.
 func (s *Server) warnOfOthers(name string, at *net.TCPAddr) {
 	if at.IP.IsLoopback() {
 		return
@@ -266,9 +267,9 @@ func (s *Server) warnOfOthers(name string, at *net.TCPAddr) {
 // Addr returns the bound address of metrics, API and console. It is valid after Start.
 func (s *Server) Addr() string { return s.endpoints[0].listener.Addr().String() }
 
-// URL returns an address at which people reach the console without an external URL. A service that listens on all
-// addresses is reached by the name of its machine, as nothing opens 0.0.0.0 or [::] from another one. It is valid after
-// Start.
+// URL returns an address at which people can reach the console without an external URL. If the service listens on all
+// addresses, this is the name of its machine, because 0.0.0.0 or [::] cannot be opened from another machine. It is
+// valid after Start.
 func (s *Server) URL() string {
 	at := s.endpoints[0].listener.Addr().(*net.TCPAddr)
 	host := at.IP.String()
@@ -278,7 +279,7 @@ func (s *Server) URL() string {
 	return s.scheme() + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
 }
 
-// scheme returns the scheme of the addresses of the server.
+// scheme returns the scheme of the server's URLs.
 func (s *Server) scheme() string {
 	if s.encrypts() {
 		return "https"
@@ -297,7 +298,7 @@ func (s *Server) AdminAddr() string {
 // Failed delivers an errHTTPServe if an address stops being served before Stop.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Stop lets the requests in flight finish until ctx ends, then cuts them off. It returns once every goroutine of
+// Stop lets the requests in progress finish until ctx ends, and then cuts them off. It returns once every goroutine of
 // Start has ended.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() { close(s.stopping) })
@@ -327,14 +328,14 @@ func (s *Server) starting() http.Handler {
 		switch {
 		case r.URL.Path == "/-/healthy" || r.URL.Path == "/-/ready" || r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/static/"):
 			return open
-		case strings.HasPrefix(r.URL.Path, "/api/"): // a token that is valid later is no guess
+		case strings.HasPrefix(r.URL.Path, "/api/"): // a token that will be valid later is not a guess
 			return access.Read | access.Send | access.Report
 		}
 		return access.Read
 	}))))
 }
 
-// routes returns the handlers of all paths but those of the profiler, and the rights that some of them need instead of
+// routes returns the handlers of all paths except the profiler's, and the rights that some of them need instead of
 // access.Read.
 func (s *Server) routes(people session.Access) (*routes, *pages.Console, map[string]access.Right) {
 	mux := &routes{ServeMux: http.NewServeMux()}
@@ -390,7 +391,7 @@ func (s *Server) Handler() http.Handler {
 	return s.holders.Within(s.forwarded(secured(s.named(s.audited(admitted, people, route)))))
 }
 
-// changes registers the routes that change state, and returns which rights they need.
+// changes registers the routes that change state, and returns the rights that they need.
 func (s *Server) changes(mux *routes) map[string]access.Right {
 	rights := map[string]access.Right{}
 	for _, change := range []struct {
@@ -422,7 +423,7 @@ func (s *Server) changes(mux *routes) map[string]access.Right {
 	return rights
 }
 
-// matched answers what no route matches: with a page where people look for one, and with JSON elsewhere.
+// matched answers requests that match no route: with a page for browsers, and with JSON for paths of the API.
 func (s *Server) matched(mux *http.ServeMux, console *pages.Console) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
@@ -446,7 +447,7 @@ func (s *Server) matched(mux *http.ServeMux, console *pages.Console) http.Handle
 	})
 }
 
-// unmatched takes the answer of a mux for a request that nothing is registered for.
+// unmatched records the answer of a mux to a request that matches no route.
 type unmatched struct {
 	header http.Header
 	status int
@@ -456,10 +457,11 @@ func (u *unmatched) Header() http.Header         { return u.header }
 func (u *unmatched) Write(b []byte) (int, error) { return len(b), nil }
 func (u *unmatched) WriteHeader(status int)      { u.status = status }
 
-// securityPolicy makes browsers load nothing and send no form. The console sets its own policy for its pages.
+// securityPolicy prevents browsers from loading anything or sending forms. The console sets its own policy for its
+// pages.
 const securityPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// adminHandler serves the profiler. Profiles show memory, so they have a separate address.
+// adminHandler serves the profiler. It has a separate address, because profiles reveal the contents of memory.
 func adminHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -470,7 +472,7 @@ func adminHandler() http.Handler {
 	return mux
 }
 
-// secured makes browsers run, embed and store nothing of an answer.
+// secured prevents browsers from running, embedding or storing any part of an answer.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -534,7 +536,7 @@ func (s *Server) answer(w http.ResponseWriter, status int, value any) {
 	s.write(w, append(body, '\n'))
 }
 
-// write logs an answer that did not arrive. Its status has been sent, so the client cannot learn of it.
+// write writes a body, and logs if it did not arrive. Its status has already been sent, so the client cannot be told.
 func (s *Server) write(w http.ResponseWriter, body []byte) {
 	if _, err := w.Write(body); err != nil {
 		s.log.Debug().Err(err).Msg("the client disconnected")

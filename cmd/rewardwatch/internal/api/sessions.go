@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
 )
 
-// registerSignIn registers the way to the provider and back, if one is configured.
+// registerSignIn registers the routes to the provider and back, if one is configured.
 func (s *Server) registerSignIn(mux *routes, people session.Access, console *pages.Console) {
 	if s.provider == nil {
 		return
@@ -45,10 +45,10 @@ func sampled(log zerolog.Logger) zerolog.Logger {
 	return log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute})
 }
 
-// signedIn records how a sign-in has ended.
+// signedIn records the result of a sign-in.
 func (s *Server) signedIn(r *http.Request, who session.Person, status int, why error) {
 	reason := ""
-	if why != nil { // which anyone can cause, with texts of their own
+	if why != nil { // anyone can cause this, with texts of their choice
 		reason = strings.ToValidUTF8(fmt.Sprintf("%.500v", why), "")
 		s.signIns.Warn().Str("error", reason).Str("who", who.Name).Str("from", r.RemoteAddr).Msg("sign-in failed")
 	}
@@ -84,5 +84,5 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all is every session, for admins.
+// all accepts every session, for admins.
 func all(session.Session) bool { return true }

@@ -53,7 +53,7 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, http.StatusOK, map[string]any{"deliveries": wire.List(deliveries)})
 }
 
-// suspensionOf returns since when the ledger is suspended, and why, without wrapping errors.
+// suspensionOf returns when and why the ledger was suspended, without wrapping errors.
 func suspensionOf(err error) string {
 	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
 		return said.Error()
@@ -61,7 +61,7 @@ func suspensionOf(err error) string {
 	return ledger.ErrSuspended.Error()
 }
 
-// unavailable logs why the ledger could not be read. The client does not see the error, which may name files.
+// unavailable logs why the ledger could not be read. The client does not see this error, which may name files.
 func (s *Server) unavailable(w http.ResponseWriter, err error) {
 	if errors.Is(err, ledger.ErrSuspended) { // already logged
 		s.refuse(w, http.StatusServiceUnavailable, suspensionOf(err))

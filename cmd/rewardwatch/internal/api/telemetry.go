@@ -17,15 +17,15 @@ type TelemetryReceiver interface {
 }
 
 const (
-	// maxPosted is the largest body of a batch as it is sent, in bytes.
+	// maxPosted is the maximum size of the body of a batch as it is sent, in bytes.
 	maxPosted = receive.MaxBody
-	// writingTime is how long a batch may take to become durable. Clients get an answer before they give up.
+	// writingTime is the time limit for making a batch durable. Clients get an answer before they give up.
 	writingTime = 25 * time.Second
-	// maxRequestID is the longest id of a batch.
+	// maxRequestID is the maximum length of the id of a batch.
 	maxRequestID = 200
 )
 
-// postTelemetry takes a batch of telemetry.
+// postTelemetry accepts a batch of telemetry.
 func (s *Server) postTelemetry(w http.ResponseWriter, r *http.Request) {
 	if s.Telemetry == nil {
 		s.refuse(w, http.StatusNotFound, "telemetry is not accepted over HTTP because none of the topics that this token can write to uses JSON")
@@ -52,7 +52,7 @@ func (s *Server) postTelemetry(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, status, wire.ReceivedOf(result))
 }
 
-// refuseTelemetry answers a batch that was not written, or not wholly.
+// refuseTelemetry answers a batch that was not written, or not completely.
 func (s *Server) refuseTelemetry(w http.ResponseWriter, err error) {
 	var large *http.MaxBytesError
 	switch {

@@ -18,19 +18,19 @@ type routes struct {
 	patterns []string
 }
 
-// Handle shadows that of the mux.
+// Handle shadows the method of the mux.
 func (r *routes) Handle(pattern string, h http.Handler) {
 	r.patterns = append(r.patterns, pattern)
 	r.ServeMux.Handle(pattern, h)
 }
 
-// HandleFunc shadows that of the mux.
+// HandleFunc shadows the method of the mux.
 func (r *routes) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
 	r.Handle(pattern, http.HandlerFunc(h))
 }
 
-// ofTenants reports whether a route is for people and programs of a tenant, who see and change only what is theirs
-// there. A route that is not listed is not for them.
+// ofTenants reports whether a route is for the people and programs of a tenant, who see and change only the tenant's
+// data there. Routes that are not listed are not for them.
 func ofTenants(pattern string) bool {
 	switch method, path, _ := strings.Cut(pattern, " "); method {
 	case http.MethodGet:
@@ -56,25 +56,25 @@ func ofTenants(pattern string) bool {
 	return false
 }
 
-// ofEveryone reports whether a route shows and changes nothing of any tenant.
+// ofEveryone reports whether a route neither shows nor changes anything that belongs to a tenant.
 func ofEveryone(pattern string) bool {
 	switch pattern {
 	case "", "GET /-/healthy", "GET /-/ready", "GET /login", "POST /login", "POST /logout", "POST /login/sessions/{id}", "GET /static/{file...}",
 		"GET /login/oidc", "GET /login/oidc/callback":
 		return true
-	case "GET /retrain/{id}/decide", "POST /retrain/{id}/decide": // whose link is signed for one request
+	case "GET /retrain/{id}/decide", "POST /retrain/{id}/decide": // its link is signed for one request
 		return true
 	}
 	return false
 }
 
-// errTwoTenants is why a request is refused that shows a token and a session of different tenants.
+// errTwoTenants means that a request has a token and a session of different tenants.
 var errTwoTenants = errors.New("the token and the session belong to different tenants")
 
-// tenantOf returns the tenant that a request is confined to, "" for none. All that it shows counts, so that everyone who has
-// a token of a tenant is confined. A request of which nothing says who sends it is not taken for one of the platform: it
-// fails, as with access.ErrUnknown or an access.ErrFile, even if it was admitted a moment before. A password of the web
-// configuration file does not say it: where there are such users, people of tenants have one, too.
+// tenantOf returns the tenant that a request is confined to, or "". All of its credentials count, so that everyone with
+// a token of a tenant is confined. A request whose sender is unknown is not assumed to come from the platform: it
+// fails, for example with access.ErrUnknown or an access.ErrFile, even if it was admitted a moment before. A password
+// of the web configuration file does not identify the sender, because people of tenants have such passwords, too.
 func (s *Server) tenantOf(r *http.Request, people session.Access) (tenant string, err error) {
 	known := false
 	if _, shown := bearer(r); shown {
@@ -108,7 +108,7 @@ func (s *Server) confined() bool {
 	return s.provider != nil && s.cfg.OIDC.Confines()
 }
 
-// divided answers the requests of each tenant with a separate handler, which knows nothing of the others.
+// divided answers the requests of each tenant with a separate handler, which has no access to the data of others.
 func (s *Server) divided(platform http.Handler, people session.Access, route func(*http.Request) string) http.Handler {
 	if !s.confined() {
 		return platform
@@ -125,7 +125,7 @@ func (s *Server) divided(platform http.Handler, people session.Access, route fun
 			platform.ServeHTTP(w, r)
 			return
 		}
-		_, shown := bearer(r) // beside a session, nothing has checked it
+		_, shown := bearer(r) // if there is a session, the token has not been checked yet
 		if shown && !s.Guesses.allowed(r) {
 			s.refuseGuesses(w)
 			return
@@ -157,7 +157,7 @@ func (s *Server) forPlatform(next http.Handler, people session.Access) http.Hand
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if tenant, err := s.tenantOf(r, people); tenant != "" || err != nil { // admitted before
+		if tenant, err := s.tenantOf(r, people); tenant != "" || err != nil { // although it was admitted before
 			s.refuse(w, http.StatusForbidden, "tenants cannot use this path")
 			return
 		}
@@ -165,7 +165,7 @@ func (s *Server) forPlatform(next http.Handler, people session.Access) http.Hand
 	})
 }
 
-// of returns a server that shows and changes only what belongs to a tenant. It shares with s who may what.
+// of returns a server that shows and changes only the data of a tenant. It shares the tokens and sessions of s.
 func (s *Server) of(name string) *Server {
 	owns := func(policy string) bool { return s.Tenants.Name(policy) == name }
 	view := tenantView{of: s.view, owns: owns}

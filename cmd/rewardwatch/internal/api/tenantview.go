@@ -22,10 +22,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// The types of this file embed nothing, so that a new method of an interface shows nothing of others by mistake. What
-// belongs to others is unknown here, and not forbidden: its ids and names are theirs, too.
+// The types in this file embed nothing, so that a new method of an interface cannot reveal the data of others by
+// mistake. Objects of others are reported as unknown, not as forbidden, because even their ids and names belong to
+// others.
 
-// tenantView is a View of what belongs to a tenant.
+// tenantView is a View of the data of a tenant.
 type tenantView struct {
 	of   View
 	owns func(policy string) bool
@@ -34,7 +35,7 @@ type tenantView struct {
 // Owns implements ledger.Owner.
 func (v *tenantView) Owns(policy string) bool { return v.owns(policy) }
 
-// owned returns those of a list whose policies belong to the tenant.
+// owned returns the elements of a list whose policies belong to the tenant.
 func owned[T any](v tenantView, all []T, policy func(T) string) (out []T) {
 	for _, x := range all {
 		if v.owns(policy(x)) {
@@ -100,7 +101,7 @@ func (v tenantView) Degraded() error { return v.of.Degraded() }
 // asked returns a filter that selects only requests of the tenant.
 func (v tenantView) asked(ctx context.Context, f ledger.Filter) (ledger.Filter, error) {
 	f.Owner = &v
-	for _, id := range []string{f.After, f.Parent} { // or it would tell that there is such a request
+	for _, id := range []string{f.After, f.Parent} { // otherwise the answer would reveal that such a request exists
 		if id == "" {
 			continue
 		}
@@ -148,7 +149,7 @@ func (v tenantView) RetrainRequest(ctx context.Context, id string) (ledger.Reque
 	return q, err
 }
 
-// newest is of how many requests the newest deliveries are listed.
+// newest is the number of requests whose newest deliveries are listed.
 const newest = 100
 
 func (v tenantView) Deliveries(ctx context.Context, request string, limit int) ([]ledger.Delivery, error) {
@@ -195,7 +196,7 @@ func (v tenantView) hasBaseline(id string) bool {
 	return false
 }
 
-// tenantOrders carries out orders about what belongs to a tenant.
+// tenantOrders carries out orders that concern the data of a tenant.
 type tenantOrders struct {
 	of   orders
 	view tenantView
@@ -257,16 +258,16 @@ func (o tenantOrders) Sample(ctx context.Context, baseline string) ([]finding.Qu
 	return o.of.Sample(tenant.Within(ctx, o.view.owns), baseline)
 }
 
-// tenantDesk is the desk for requests of a tenant. Its people can ask only for the recipe and the target of the trigger of
-// a policy: those of others run with the rights of others.
+// tenantDesk is the desk for requests of a tenant. Its people can only ask for the recipe and the target of a policy's
+// trigger, because those of others run with the rights of others.
 type tenantDesk struct {
 	of    RequestDesk
 	view  tenantView
 	name  string
-	where string // what follows "is not judged" in an error
+	where string // text that follows "is not judged" in an error
 }
 
-// change does something with a request of the tenant.
+// change changes a request of the tenant.
 func (d tenantDesk) change(ctx context.Context, id string, do func() (ledger.Request, error)) (ledger.Request, error) {
 	if _, err := d.Request(ctx, id); err != nil {
 		return ledger.Request{}, err
@@ -350,7 +351,7 @@ func (d tenantDesk) Ask(ctx context.Context, a retrain.Ask) (ledger.Request, err
 		return ledger.Request{}, fmt.Errorf("%w: the incident belongs to another policy", retrain.ErrBadAsk)
 	}
 	if a.ID != "" {
-		a.ID = d.name + "/" + a.ID // no other tenant has it
+		a.ID = d.name + "/" + a.ID // unique among tenants
 	}
 	return d.of.Ask(ctx, a)
 }
@@ -402,7 +403,7 @@ func (d tenantDesk) Link(ctx context.Context, q ledger.Request) (string, error) 
 	return d.of.Link(ctx, q)
 }
 
-// tenantTelemetry takes telemetry of policies of a tenant, and refuses that of others.
+// tenantTelemetry accepts the telemetry of a tenant's policies, and refuses that of others.
 type tenantTelemetry struct {
 	of   TelemetryReceiver
 	owns func(policy string) bool

@@ -12,16 +12,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
-// How often an address may show a wrong token or password, and how many addresses are remembered. An address that has shown too
-// many is refused until it has waited; others are not. Clients behind one proxy share its address, and so wait for
-// each other.
+// Limits on wrong tokens and passwords: how many an address may send in a burst, how often after that, and how many
+// addresses are remembered. An address that has sent too many is refused until it has waited; others are not affected.
+// Clients behind one proxy share its address, and therefore its limit.
 const (
 	guessBurst     = 10
-	guessEvery     = time.Second // per further attempt
+	guessEvery     = time.Second // for each further attempt
 	guessAddresses = 4096
 )
 
-// guesses counts wrong tokens by address.
+// guesses counts wrong tokens and passwords by address.
 type guesses struct {
 	now     func() time.Time
 	log     zerolog.Logger
@@ -48,7 +48,7 @@ func newGuesses(now func() time.Time, log zerolog.Logger) *guesses {
 	return g
 }
 
-// allowed reports whether the address of a request may show another token.
+// allowed reports whether the address of a request may try another token or password.
 func (g *guesses) allowed(r *http.Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +59,7 @@ func (g *guesses) allowed(r *http.Request) bool {
 	return false
 }
 
-// failedBy records that a request has shown a wrong token or password.
+// failedBy records that a request has a wrong token or password.
 func (g *guesses) failedBy(r *http.Request, what string) {
 	g.Refused.WithLabelValues("wrong").Inc()
 	g.log.Warn().Str("from", r.RemoteAddr).Str("path", r.URL.Path).Msg("refused a request with an invalid " + what)
@@ -73,7 +73,7 @@ func (g *guesses) failedBy(r *http.Request, what string) {
 	g.failed[from] = guesser{wrong, g.now()}
 }
 
-// wrong returns how many wrong tokens of an address still count.
+// wrong returns the number of wrong tokens and passwords from an address that still count.
 func (g *guesses) wrong(from netip.Prefix) float64 {
 	s, known := g.failed[from]
 	if !known {
@@ -82,7 +82,7 @@ func (g *guesses) wrong(from netip.Prefix) float64 {
 	return max(0, s.wrong-float64(g.now().Sub(s.at))/float64(guessEvery))
 }
 
-// forget makes room: it drops the addresses whose wrong tokens no longer count, and one more if there are none.
+// forget makes room: it drops the addresses whose wrong tokens no longer count, or else one other address.
 func (g *guesses) forget() {
 	for from := range g.failed {
 		if g.wrong(from) == 0 {

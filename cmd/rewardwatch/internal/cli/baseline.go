@@ -136,13 +136,13 @@ func (o *resetOrder) set(args []string) error {
 	return nil
 }
 
-// shownBaseline is a baseline as the API returns it. raw is printed as JSON.
+// shownBaseline is a baseline as returned by the API. raw is printed as JSON.
 type shownBaseline struct {
 	wire.BaselineDetail
 	raw json.RawMessage
 }
 
-// UnmarshalJSON reads the baseline and keeps the text.
+// UnmarshalJSON reads the baseline and keeps its text.
 func (b *shownBaseline) UnmarshalJSON(text []byte) error {
 	b.raw = slices.Clone(text)
 	return json.Unmarshal(text, &b.BaselineDetail)
@@ -218,7 +218,7 @@ func (b *shownBaseline) text(w io.Writer) error {
 	return terminal.PrintTable(w, table)
 }
 
-// figureOrDash formats a number of the API. For an unknown number it returns "", which tables show as a dash.
+// figureOrDash formats a number of the API. For an unknown number, it returns "", which tables show as a dash.
 func figureOrDash(x wire.Number) string {
 	if math.IsNaN(float64(x)) {
 		return ""

@@ -51,14 +51,14 @@ func newBaselineCreateCommand(c *terminal.Console) *cobra.Command {
 	return cmd
 }
 
-// createdJSON is what baseline create prints for each group.
+// createdJSON is printed by baseline create for each group.
 type createdJSON struct {
 	Policy string            `json:"policy"`
 	Group  map[string]string `json:"group"`
 	ID     string            `json:"id"`
 	Units  int               `json:"units"`
 	Of     int               `json:"of"`
-	Lacks  []lackJSON        `json:"lacks"` // detector branches that more units would arm
+	Lacks  []lackJSON        `json:"lacks"` // detector branches that would be armed with more units
 
 	unit finding.UnitName
 }
@@ -66,7 +66,7 @@ type createdJSON struct {
 type lackJSON struct {
 	Signal string `json:"signal"`
 	Branch string `json:"branch"` // such as "return spread x1.6"
-	Units  int    `json:"units"`  // that would arm it, estimated from this baseline
+	Units  int    `json:"units"`  // needed to arm it, estimated from this baseline
 }
 
 func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, files []string) error {
@@ -115,19 +115,19 @@ type cutting struct {
 	settings *engine.Settings
 	limit    *capacity.StreamLimit
 	banks    map[string]*bank.Policy
-	order    []string // policies, in order of first unit
+	order    []string // policies, in the order of their first units
 	taken    map[ingest.Group]int
 	chosen   map[episodeKey][]span
 }
 
-// episodeKey identifies an episode of an agent. An agent has one open episode of an id at a time.
+// episodeKey identifies an episode of an agent. An agent has at most one open episode with an id at a time.
 type episodeKey struct {
 	group          ingest.Group
 	agent, episode string
 }
 
 // span is the range of records of one episode, counted over all input, both ends included. Records of other episodes
-// lie between them.
+// may lie in between.
 type span struct{ first, last int64 }
 
 func newCutting(cfg *config.Config) *cutting {
@@ -203,7 +203,7 @@ func (k *cutting) wants(e *ingest.Event) bool {
 	return begins || i > 0 && e.Pos.Offset <= spans[i-1].last
 }
 
-// writeRecord writes a record of telemetry v1 unchanged, and an event that was none as one.
+// writeRecord writes a record of telemetry v1 unchanged. If an event has no such record, it writes one.
 func writeRecord(w io.Writer, e *ingest.Event, record []byte) error {
 	if record == nil {
 		record = telemetry.AppendEvent(nil, e)
@@ -215,7 +215,7 @@ func writeRecord(w io.Writer, e *ingest.Event, record []byte) error {
 	return err
 }
 
-// results freezes the selected baselines, as the service does at its start, and returns the results.
+// results freezes the selected baselines, as the service does at startup, and returns the results.
 func (k *cutting) results() []createdJSON {
 	var out []createdJSON
 	for _, policy := range k.order {
@@ -233,7 +233,7 @@ func (k *cutting) results() []createdJSON {
 	return out
 }
 
-// lacking returns the branches that a larger baseline would arm.
+// lacking returns the branches that would be armed with a larger baseline.
 func lacking(g *finding.GroupSummary) []lackJSON {
 	out := []lackJSON{}
 	for _, s := range g.Streams {
@@ -269,7 +269,7 @@ func createdText(w io.Writer, results []createdJSON) error {
 	return nil
 }
 
-// lacksText describes the branches that more units would arm, grouped by kind.
+// lacksText describes the branches that would be armed with more units, grouped by kind.
 func lacksText(lacks []lackJSON) string {
 	var out strings.Builder
 	for _, l := range lacks {

@@ -30,7 +30,7 @@ func baselineState(b *wire.Baseline) string {
 	return "accepted"
 }
 
-// warmupText describes what is collected for the next baseline.
+// warmupText describes the progress of collecting the next baseline.
 func warmupText(b *wire.Baseline) string {
 	unit := b.Promise.UnitName().Many()
 	var parts []string

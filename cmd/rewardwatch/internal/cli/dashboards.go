@@ -36,7 +36,7 @@ func writeDashboards(c *terminal.Console, dir, configFile string) error {
 	return wrote(c, files...)
 }
 
-// writerFlags adds the flags of a verb that writes files.
+// writerFlags adds the flags of a command that writes files.
 func writerFlags(cmd *cobra.Command, dir, config *string) {
 	cmd.Flags().StringVarP(dir, "directory", "o", "", "directory to write to; created if it does not exist")
 	cmd.Flags().StringVar(config, "config", "", "configuration file; the defaults apply if not set")
@@ -44,7 +44,7 @@ func writerFlags(cmd *cobra.Command, dir, config *string) {
 	_ = cmd.MarkFlagRequired("directory")
 }
 
-// wrote prints which files a verb has written.
+// wrote prints the names of the files that a command has written.
 func wrote(c *terminal.Console, files ...string) error {
 	return c.Print(map[string][]string{"files": files}, func(w io.Writer) error {
 		for _, f := range files {

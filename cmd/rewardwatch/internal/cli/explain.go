@@ -81,13 +81,13 @@ func runExplain(ctx context.Context, c *terminal.Console, service *client.Client
 	return c.Print(s, s.text)
 }
 
-// storyJSON is what explain prints: an alarm, its incident with the incident's other alarms, and the requests for it.
+// storyJSON is printed by explain: an alarm, its incident with the incident's other alarms, and the requests for it.
 type storyJSON struct {
 	Event    string           `json:"event"` // "story"
 	Alarm    wire.Alarm       `json:"alarm"`
-	Incident *wire.Incident   `json:"incident"` // null if the replay broke off before it printed the incident
+	Incident *wire.Incident   `json:"incident"` // null if the replay ended before it printed the incident
 	Requests []*shownRequest  `json:"retrain_requests"`
-	Scores   []scoredUnitJSON `json:"scores"`  // the largest after each unit; empty if unknown
+	Scores   []scoredUnitJSON `json:"scores"`  // largest score after each unit; empty if unknown
 	History  *wire.History    `json:"history"` // of the signal; null if unknown
 
 	alarm alerts.Alarm
@@ -102,7 +102,7 @@ type scoredUnitJSON struct {
 // knownIncidents are the incidents in which explain looks for an alarm.
 type knownIncidents []wire.Incident
 
-// known returns the incidents and, of a replay, how their signals went.
+// known returns the incidents and, for a replay, the histories of their signals.
 func (o *explainOptions) known(ctx context.Context, c *terminal.Console, service *client.Client) (knownIncidents, []wire.History, error) {
 	if o.from != "" {
 		return replayedIncidents(o.from, c.In)
@@ -112,7 +112,7 @@ func (o *explainOptions) known(ctx context.Context, c *terminal.Console, service
 	return answer.Incidents, nil, err
 }
 
-// story finds an alarm by its id or that of its incident, or by an unambiguous prefix. An incident has the id of its
+// story finds an alarm by its id, by the id of its incident, or by an unambiguous prefix. An incident has the id of its
 // first alarm, so both mean the same.
 func (k knownIncidents) story(id string) (*storyJSON, error) {
 	var known []string
@@ -156,8 +156,8 @@ func (k knownIncidents) storyOf(id string) *storyJSON {
 	return nil
 }
 
-// orderedFor returns the requests that the incident of a story has led to, oldest first. If the ledger cannot be
-// read, it says so, and the rest of the story is printed all the same.
+// orderedFor returns the requests that the incident of a story has led to, oldest first. If the ledger cannot be read,
+// it reports that, and the rest of the story is still printed.
 func orderedFor(ctx context.Context, c *terminal.Console, service *client.Client, s *storyJSON) []*shownRequest {
 	var answer struct {
 		Requests []*shownRequest `json:"retrain_requests"`
@@ -214,7 +214,7 @@ func eachLine(file string, stdin io.Reader, take func(line []byte) error) error 
 // errNoReplay is returned for a file that replay did not write.
 var errNoReplay = errors.New("not the output of replay --output json")
 
-// replayedIncidents reads the output of a replay. For an alarm the last line counts, for an incident the summary.
+// replayedIncidents reads the output of a replay. It uses the last line of each alarm, and the summary for incidents.
 func replayedIncidents(file string, stdin io.Reader) (k knownIncidents, past []wire.History, err error) {
 	err = eachLine(file, stdin, func(line []byte) error {
 		var kind struct {
@@ -272,7 +272,7 @@ func (k *knownIncidents) addAlarm(line replay.AlarmRecord) {
 	i.Opened = i.Alarms[0].At
 }
 
-// addSummary adds how incidents ended.
+// addSummary adds the final states of incidents.
 func (k *knownIncidents) addSummary(incidents []replay.IncidentRecord) {
 	for _, line := range incidents {
 		if n := slices.IndexFunc(*k, func(i wire.Incident) bool { return i.ID == line.ID }); n >= 0 {

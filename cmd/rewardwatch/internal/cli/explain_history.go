@@ -19,15 +19,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The plot of a signal over time: its width and height in characters, and how many units a value of the rolling mean
-// sums up, at least.
+// The plot of a signal over time: its width and height in characters, and the minimum number of units that a value of
+// the rolling mean covers.
 const (
 	historyColumns = 64
 	historyRows    = 8
 	historyRolled  = 20
 )
 
-// pastOf reads how the signal of the alarm went. Without an answer, the rest of the story is printed all the same.
+// pastOf reads the history of the alarm's signal. Without an answer, the rest of the story is still printed.
 func pastOf(ctx context.Context, c *terminal.Console, service *client.Client, a *wire.Alarm) *wire.History {
 	query := url.Values{"signal": {a.Signal}}
 	for name, value := range a.Group {
@@ -41,10 +41,11 @@ func pastOf(ctx context.Context, c *terminal.Console, service *client.Client, a 
 	return &h
 }
 
-// coursePlot is a signal over time in characters. Columns are equal stretches of time or, without a clock, of units.
+// coursePlot is a signal over time, drawn with characters. Columns are equal intervals of time or, without a clock, of
+// units.
 type coursePlot struct {
 	means       []float64 // by column
-	low, high   float64   // of the lowest and the highest row
+	low, high   float64   // values of the lowest and the highest row
 	base        *wire.Level
 	onset       int            // column
 	versions    map[int]string // what changed, by column
@@ -77,7 +78,7 @@ func (s *storyJSON) historyText(p terminal.Paint) string {
 	return b.String()
 }
 
-// plotOf draws what came before the onset for three times as long as what came after it, as far as it is known.
+// plotOf draws the time since the onset, and three times as much before it, as far as the history reaches.
 func plotOf(h *wire.History, onset finding.UnitRef, unit finding.UnitName) coursePlot {
 	start, end := h.Spans[0], h.Spans[len(h.Spans)-1]
 	clock := start.From != nil && end.To != nil && *end.To > *start.From
@@ -102,7 +103,7 @@ func plotOf(h *wire.History, onset finding.UnitRef, unit finding.UnitName) cours
 	}
 	out := coursePlot{base: h.Baseline, first: name(from), last: name(to), versions: map[int]string{}}
 	step := (to - from) / historyColumns
-	out.onset = int(math.Floor((at - from) / step)) // outside the columns if it was more than a week ago
+	out.onset = int(math.Floor((at - from) / step)) // outside the columns if the onset was more than a week ago
 	for _, c := range h.Changes {
 		x := float64(c.Unit)
 		if clock && c.TS != nil {
@@ -117,7 +118,8 @@ func plotOf(h *wire.History, onset finding.UnitRef, unit finding.UnitName) cours
 	return out
 }
 
-// fill sets the mean of each column: that of the span in its middle. before reports whether a span ends before that.
+// fill sets the mean of each column to that of the span at its middle. before reports whether a span ends before that
+// middle.
 func (c *coursePlot) fill(h *wire.History, before func(span, column int) bool) {
 	var buckets []history.Bucket
 	for _, s := range h.Spans {
@@ -169,7 +171,7 @@ func (c *coursePlot) row(p terminal.Paint, row int) string {
 	return strings.TrimRight(fmt.Sprintf("  %10s %s", label, line), " ") + "\n"
 }
 
-// axis draws the axis of time, with its ends.
+// axis draws the time axis, with its ends.
 func (c *coursePlot) axis() string {
 	line := []rune(strings.Repeat("─", historyColumns))
 	for column := range c.versions {

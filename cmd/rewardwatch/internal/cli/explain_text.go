@@ -30,7 +30,7 @@ func (s *storyJSON) text(w io.Writer) error {
 // plotCells is the length of the longest bar, in characters.
 const plotCells = 24
 
-// histogramText draws the baseline and the units since the onset side by side, two bins of the histogram a line.
+// histogramText draws the baseline and the units since the onset side by side, with two bins of the histogram per line.
 func histogramText(p terminal.Paint, a alerts.Alarm) string {
 	h, unit := a.Histogram, a.UnitName()
 	if h == nil {
@@ -80,7 +80,7 @@ func pairedShares(counts []int, units int) []float64 {
 	return out
 }
 
-// binText names the values of bin i of bins. The outermost bins also hold the values beyond them.
+// binText names the values of bin i of bins. The outermost bins also contain the values beyond them.
 func binText(h *finding.Histogram, i, bins int) string {
 	edge := func(i int) string {
 		f := float64(i) / float64(bins)
@@ -103,7 +103,7 @@ func binText(h *finding.Histogram, i, bins int) string {
 
 func shareText(share float64) string { return fmt.Sprintf("%5.1f%%", 100*share) }
 
-// bar draws a share of plotCells, to an eighth of a character. A share above 0 is always visible.
+// bar draws a share as up to plotCells characters, to an eighth of a character. A share above 0 is always visible.
 func bar(share float64) string {
 	eighths := int(math.Round(share * plotCells * 8))
 	if share > 0 {
@@ -116,15 +116,15 @@ func bar(share float64) string {
 	return s
 }
 
-// The plot of the score: its maximum width in units, and its rows, each a quarter of the threshold, up to twice the
-// threshold.
+// The plot of the score: its maximum width in units, and its rows, each a quarter of the threshold high, up to twice
+// the threshold.
 const (
 	scoreColumns = 72
 	scoreRow     = .25
 	scoreTop     = 2
 )
 
-// scoresText draws the score of the alarm's stream around the alarm, with the threshold as a line.
+// scoresText draws the score of the alarm's stream around the alarm, with a line for the threshold.
 func (s *storyJSON) scoresText(p terminal.Paint) string {
 	scores := s.around()
 	if len(scores) == 0 {
@@ -144,8 +144,8 @@ func (s *storyJSON) scoresText(p terminal.Paint) string {
 	return b.String()
 }
 
-// scoreRowText draws the part of the columns that lies within a row; row 0 is the lowest. The line of the threshold
-// runs along the foot of the row that begins with it.
+// scoreRowText draws the part of the columns that lies within a row; row 0 is the lowest. The line of the threshold is
+// at the bottom of the row that begins with the threshold.
 func scoreRowText(p terminal.Paint, columns []float64, row int) string {
 	label, empty := "      ", " "
 	switch low := float64(row) * scoreRow; low {
@@ -179,7 +179,7 @@ func (s *storyJSON) around() []scoredUnitJSON {
 
 func (u scoredUnitJSON) compare(index int64) int { return cmp.Compare(u.Index, index) }
 
-// squeezed returns the highest score of each of at most most columns.
+// squeezed returns the highest score of each column, for at most most columns.
 func squeezed(scores []scoredUnitJSON, most int) []float64 {
 	per := (len(scores) + most - 1) / most
 	out := make([]float64, (len(scores)+per-1)/per)
@@ -189,7 +189,7 @@ func squeezed(scores []scoredUnitJSON, most int) []float64 {
 	return out
 }
 
-// shiftsText lists how the signals that stand out have moved since the onset.
+// shiftsText lists how the most prominent signals have moved since the onset.
 func shiftsText(p terminal.Paint, unit finding.UnitName, shifts []finding.Shift) string {
 	if len(shifts) == 0 {
 		return ""
@@ -241,7 +241,7 @@ func (s *storyJSON) incidentText(p terminal.Paint) string {
 	return head + "\n" + terminal.TableText(p, rows) + terminal.TableText(p, facts)
 }
 
-// orderText describes what a request orders, and the result.
+// orderText describes the order of a request, and its result.
 func orderText(q ledger.Request) string {
 	s := fmt.Sprintf("%s %s by recipe %s for target %s, at %s: %s", words.Plain(q.Kind), q.ID, terminal.Dash(q.Recipe), q.Target, words.Time(q.OpenedAt), words.StateOf(q))
 	if q.NewVersion != "" {

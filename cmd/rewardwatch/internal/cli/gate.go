@@ -16,8 +16,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Results of a gate that does not let a version pass: exit 1 and 3. The result is printed already, so there is no
-// further message.
+// Results of a gate that does not let a version pass: exit status 1 and 3. The result has already been printed, so
+// there is no further message.
 var (
 	errGateFailed = errors.New("the version is worse")
 	errGateOpen   = errors.New("there is not enough data for a verdict")
@@ -68,7 +68,7 @@ func askGate(ctx context.Context, c *terminal.Console, service *client.Client, p
 	return errGateOpen
 }
 
-// shownGate is a gate as it is printed.
+// shownGate is a gate with its text for people.
 type shownGate struct{ wire.Gate }
 
 func (g *shownGate) text(w io.Writer) error {

@@ -75,7 +75,7 @@ func newReleaseCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	return cmd
 }
 
-// guardHistory prints the trips and releases of the guards of a policy, the newest first.
+// guardHistory prints the trips and releases of the guards of a policy, newest first.
 func guardHistory(ctx context.Context, c *terminal.Console, service *client.Client, policy string) error {
 	var answer wire.GuardHistory
 	if err := service.Get(ctx, &answer, "guards", policy, "history"); err != nil {
@@ -98,13 +98,13 @@ func guardHistory(ctx context.Context, c *terminal.Console, service *client.Clie
 	})
 }
 
-// shownGuards are the guards of a policy as the API returns them. Raw is printed as JSON.
+// shownGuards are the guards of a policy as returned by the API. raw is printed as JSON.
 type shownGuards struct {
 	wire.Guards
 	raw json.RawMessage
 }
 
-// UnmarshalJSON reads the guards and keeps the text.
+// UnmarshalJSON reads the guards and keeps their text.
 func (g *shownGuards) UnmarshalJSON(text []byte) error {
 	type plain shownGuards
 	g.raw = slices.Clone(text)
@@ -137,7 +137,7 @@ func guardRows(p *wire.Guards) (rows [][]string) {
 	return rows
 }
 
-// guardMean returns the mean of what a guard has counted, "" without any.
+// guardMean returns the mean of the values that a guard has counted, or "" without any.
 func guardMean(g *wire.Guard) string {
 	if g.Values == 0 {
 		return ""
@@ -152,7 +152,7 @@ func instantText(i *wire.Instant) string {
 	return i.String()
 }
 
-// showGuards prints the guards of a policy, unless err is set.
+// showGuards prints the guards of a policy, or returns err if it is not nil.
 func showGuards(c *terminal.Console, g *shownGuards, err error) error {
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// kind is what an id is of, as the path of the API where the service lists it.
+// kind is the kind of object that an id identifies, as the API path at which the service lists such objects.
 type kind string
 
 const (
@@ -32,7 +32,7 @@ func (k kind) String() string {
 	return map[kind]string{anIncident: "incident", aBaseline: "baseline", aRequest: "retrain request"}[k]
 }
 
-// length is that of a whole id.
+// length returns the length of a complete id.
 func (k kind) length() int {
 	if k == aRequest {
 		return len("rr_") + 24
@@ -40,10 +40,10 @@ func (k kind) length() int {
 	return 16
 }
 
-// named is an id with the words that completion shows beside it.
+// named is an id with the description that completion shows beside it.
 type named struct{ id, about string }
 
-// listed returns the ids that the service lists: of requests the newest 1000.
+// listed returns the ids that the service lists. For requests, these are the newest 1000.
 func listed(ctx context.Context, service *client.Client, k kind) ([]named, error) {
 	var answer struct {
 		Incidents []wire.Incident  `json:"incidents"`
@@ -74,9 +74,9 @@ func listed(ctx context.Context, service *client.Client, k kind) ([]named, error
 	return out, nil
 }
 
-// fullID returns the only listed id that begins as given. It returns what is given if that is a whole id, for which it
-// does not ask the service, or if no listed id begins so: the service may still know one that it does not list, such as
-// that of an old request.
+// fullID returns the only listed id that begins with the given text. It returns the text itself if that is a complete
+// id, without asking the service, or if no listed id begins with it: the service may know an id that it does not list,
+// such as that of an old request.
 func fullID(ctx context.Context, service *client.Client, k kind, given string) (string, error) {
 	if len(given) == k.length() {
 		return given, nil
@@ -102,8 +102,8 @@ func fullID(ctx context.Context, service *client.Client, k kind, given string) (
 	return id, nil
 }
 
-// enough returns an error if the beginning of the id of a request is so short that it may be that of an older one, which
-// is not listed.
+// enough returns an error if the beginning of a request id is so short that it may match an older request, which is not
+// listed.
 func enough(given string) error {
 	const least = len("rr_") + 8
 	if len(given) >= least {
@@ -112,13 +112,13 @@ func enough(given string) error {
 	return fmt.Errorf("only the newest %d requests are searched: pass at least %d characters of the id, not %q", wire.MaxListed, least, given)
 }
 
-// errNoID says that no known id begins as given.
+// errNoID means that no known id begins with the given text.
 var errNoID = errors.New("no id begins with")
 
-// shownIDs is how many ids an error lists.
+// shownIDs is the maximum number of ids in an error.
 const shownIDs = 10
 
-// oneID returns the known id that is the given one, or the only one that begins so.
+// oneID returns the given id if it is known, or else the only known id that begins with it.
 func oneID(given string, known []string) (string, error) {
 	if slices.Contains(known, given) {
 		return given, nil
@@ -180,7 +180,8 @@ func completePolicies(service *client.Client) completion {
 	}
 }
 
-// completeOfPolicy completes the first argument with a policy, and the next ones with what the service knows of that policy.
+// completeOfPolicy completes the first argument with a policy, and the next ones with names that the service knows for
+// that policy.
 func completeOfPolicy(service *client.Client, known func(ctx context.Context, policy string) ([]cobra.Completion, error)) completion {
 	policies := completePolicies(service)
 	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -196,14 +197,14 @@ func completeOfPolicy(service *client.Client, known func(ctx context.Context, po
 	}
 }
 
-// completeFlag has a flag completed. A flag that the command lacks is a bug of this program.
+// completeFlag sets the completion of a flag. A flag that the command does not have is a bug in this program.
 func completeFlag(cmd *cobra.Command, flag string, f completion) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(err)
 	}
 }
 
-// completeWords completes with some of a fixed list of words.
+// completeWords completes with the words of a fixed list.
 func completeWords[T ~string](list []T) completion {
 	out := make([]cobra.Completion, len(list))
 	for i, w := range list {
@@ -212,7 +213,7 @@ func completeWords[T ~string](list []T) completion {
 	return cobra.FixedCompletions(out, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completeUsed completes a flag with what the newest requests of a running service had.
+// completeUsed completes a flag with values from the newest requests of a running service.
 func completeUsed(service *client.Client, of func(*ledger.Request) string) completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var answer struct {

@@ -164,7 +164,8 @@ func (o *muteOrder) set(until, duration string) error {
 	return nil
 }
 
-// mutedLong reports whether the last mute is a long one. Comments may follow it: repeating a mute adds no decision.
+// mutedLong reports whether the last mute is a long one. Comments may follow it, because repeating a mute adds no
+// decision.
 func (i *shownIncident) mutedLong() bool {
 	for _, d := range slices.Backward(i.Decisions) {
 		if d.Decision == alerts.Muted {
@@ -174,13 +175,13 @@ func (i *shownIncident) mutedLong() bool {
 	return false
 }
 
-// shownIncident is an incident as the API returns it. Raw is printed as JSON.
+// shownIncident is an incident as returned by the API. raw is printed as JSON.
 type shownIncident struct {
 	wire.Incident
 	raw json.RawMessage
 }
 
-// UnmarshalJSON reads the incident and keeps the text.
+// UnmarshalJSON reads the incident and keeps its text.
 func (i *shownIncident) UnmarshalJSON(text []byte) error {
 	type plain shownIncident
 	i.raw = slices.Clone(text)
@@ -206,7 +207,7 @@ func listIncidents(ctx context.Context, c *terminal.Console, service *client.Cli
 	return terminal.PrintTable(c.Out, rows)
 }
 
-// state returns whether the incident is open, muted, closed or accepted.
+// state returns a text for the state of the incident: open, muted, closed or accepted.
 func (i *shownIncident) state() string {
 	switch {
 	case i.MutedUntil != nil:
@@ -231,7 +232,7 @@ func (i *shownIncident) signals() []string {
 	return out
 }
 
-// orderIncident sends an order about an incident and prints the incident as it is after that.
+// orderIncident sends an order about an incident, and returns the incident in its new state.
 func orderIncident(ctx context.Context, c *terminal.Console, service *client.Client, order any, given, verb string) (*shownIncident, error) {
 	var i shownIncident
 	id, err := fullID(ctx, service, anIncident, given)
@@ -289,7 +290,7 @@ func decisionText(d wire.Decision) string {
 	return out.String()
 }
 
-// printLines prints results as JSON, one a line.
+// printLines prints results as JSON, one per line.
 func printLines[T any](c *terminal.Console, values []T, of func(T) json.RawMessage) error {
 	for _, v := range values {
 		if err := terminal.WriteLine(c.Out, of(v)); err != nil {

@@ -64,7 +64,7 @@ func newRetrainDiffCommand(c *terminal.Console, service *client.Client) *cobra.C
 	return cmd
 }
 
-// retrainings resolves what a retraining consists of, by the name of its recipe or the id of its request.
+// retrainings resolves the contract and config of a retraining, by the name of its recipe or the id of its request.
 type retrainings struct {
 	service *client.Client
 	config  string
@@ -115,7 +115,7 @@ type retrainDiff struct {
 	Differences []retrainLineJSON `json:"differences"`
 }
 
-// retrainLineJSON is a value in which the two differ. If one side does not have the value, it is null there.
+// retrainLineJSON is a value that differs between the two. It is null on the side that does not have it.
 type retrainLineJSON struct {
 	Path    string           `json:"path"`
 	Change  string           `json:"change"` // added, removed or changed
@@ -159,7 +159,7 @@ func retrainLine(d recipe.Difference) retrainLineJSON {
 	return line
 }
 
-// diffText prints a line with - for each value that only a has, and one with + for each that only b has.
+// diffText prints a line with - for each value that only a has, and a line with + for each value that only b has.
 func diffText(w io.Writer, p terminal.Paint, a, b string, differences []recipe.Difference) error {
 	var out strings.Builder
 	line := func(c terminal.Colour, text string) { out.WriteString(p.In(c, terminal.Printable(text)) + "\n") }

@@ -28,7 +28,7 @@ type exportOptions struct {
 	until       until
 }
 
-// What is exported, and in which format.
+// The data that can be exported, and the formats.
 const (
 	dataDrifted   = "drifted"
 	dataBaseline  = "baseline"
@@ -75,7 +75,7 @@ type choice struct {
 	value string
 }
 
-// Set reads the flag.
+// Set parses the value of the flag.
 func (v *choice) Set(s string) error {
 	for _, allowed := range v.of {
 		if s == allowed {
@@ -93,13 +93,13 @@ func (v *choice) String() string { return v.value }
 // Type names the flag's value in the help.
 func (v *choice) Type() string { return strings.Join(v.of, "|") }
 
-// until is the value of a flag: now, or a time.
+// until is the value of a flag that is either now or a time.
 type until struct {
 	given bool
 	at    time.Time // zero for now
 }
 
-// Set reads the flag.
+// Set parses the value of the flag.
 func (u *until) Set(s string) (err error) {
 	u.given = true
 	if s == "now" {
@@ -146,7 +146,7 @@ func (u *until) extend(ctx context.Context, at recording.Place, topics []ingest.
 	return nil
 }
 
-// exportedOrder is what an export needs of the order of a request.
+// exportedOrder is the part of a request's order that an export needs.
 type exportedOrder struct {
 	Incident *string
 	Policy   string
@@ -154,7 +154,7 @@ type exportedOrder struct {
 	Offsets  struct{ Drifted, Baseline []ingest.Range }
 }
 
-// parts returns the wanted data, older first, and the data for which the order names no offsets.
+// parts returns the wanted data, older data first, and the names of the data for which the order has no offsets.
 func (o *exportedOrder) parts(data string) (parts []experience.Part, missing []string) {
 	for _, p := range []experience.Part{{Name: dataBaseline, Ranges: o.Offsets.Baseline}, {Name: dataDrifted, Ranges: o.Offsets.Drifted}} {
 		switch {
@@ -168,10 +168,10 @@ func (o *exportedOrder) parts(data string) (parts []experience.Part, missing []s
 	return parts, missing
 }
 
-// errNoOffsets is that a request is not for an incident. A pipeline goes on without the data then.
+// errNoOffsets means that a request is not for an incident. A pipeline then continues without the data.
 var errNoOffsets = errors.New("so it contains no offsets")
 
-// withoutIncident says how a request was opened, which the ledger of an earlier build may leave open.
+// withoutIncident describes how a request was opened, which is unknown if an earlier build wrote the ledger.
 func withoutIncident(by ledger.OriginKind) string {
 	if by == "" {
 		return "without an incident"
@@ -235,7 +235,7 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	return o.conclude(c, id, counts)
 }
 
-// check reports flags that do not go together.
+// check reports flags that cannot be combined.
 func (o *exportOptions) check(c *terminal.Console) error {
 	switch {
 	case o.config == "":
@@ -248,7 +248,7 @@ func (o *exportOptions) check(c *terminal.Console) error {
 	return nil
 }
 
-// write calls export with a writer for the output. A file gets its name only once it is complete.
+// write calls export with a writer for the output. A file gets its final name only once it is complete.
 func (o *exportOptions) write(c *terminal.Console, export func(experience.Writer) error) error {
 	if o.out == "" {
 		return export(o.writer(c.Out))
@@ -263,7 +263,7 @@ func (o *exportOptions) writer(w io.Writer) experience.Writer {
 	return experience.NewNDJSON(w)
 }
 
-// exportedJSON is what retrain export prints after writing a file.
+// exportedJSON is printed by retrain export after it has written a file.
 type exportedJSON struct {
 	Request    string `json:"request"`
 	File       string `json:"file"`
@@ -273,7 +273,7 @@ type exportedJSON struct {
 	Stepless   int64  `json:"stepless"`
 }
 
-// conclude reports what was written, on standard error if the data goes to standard output.
+// conclude reports the counts of the export, on standard error if the data goes to standard output.
 func (o *exportOptions) conclude(c *terminal.Console, id string, n experience.Counts) error {
 	said := fmt.Sprintf("%d steps of %d episodes, %d of them incomplete", n.Steps, n.Episodes, n.Incomplete)
 	if n.Stepless > 0 {

@@ -23,16 +23,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// sentLog is how much of the end of a log is sent, in bytes. The service keeps a part of it.
+// sentLog is the number of bytes at the end of a log that are sent. The service keeps a part of them.
 const sentLog = 64 << 10
 
-// shownRequest is a request as the API returns it. Raw is printed as JSON.
+// shownRequest is a request as returned by the API. raw is printed as JSON.
 type shownRequest struct {
 	wire.RetrainRequest
 	raw json.RawMessage
 }
 
-// UnmarshalJSON reads the request and keeps the text.
+// UnmarshalJSON reads the request and keeps its text.
 func (q *shownRequest) UnmarshalJSON(text []byte) error {
 	q.raw = slices.Clone(text)
 	return json.Unmarshal(text, &q.RetrainRequest)
@@ -214,8 +214,8 @@ func readTail(file string, most int64) (string, error) {
 	return strings.ToValidUTF8(string(text), "\ufffd"), err
 }
 
-// decideOnRequest carries out a person's decision. If it rejects a request that its target has, the job goes on until the
-// person stops it, so the command says so.
+// decideOnRequest carries out a person's decision. If a rejected request is already at its target, the job continues
+// until a person stops it, and the command says so.
 func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.Client, why wire.Reason, given, verb string) error {
 	id, err := fullID(ctx, service, aRequest, given)
 	if err != nil {
@@ -239,7 +239,7 @@ func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.C
 	return nil
 }
 
-// changeRequest sends an order about a request and prints the request as it is after that.
+// changeRequest sends an order about a request and prints the request in its new state.
 func changeRequest(ctx context.Context, c *terminal.Console, service *client.Client, order any, id, verb string) error {
 	var q shownRequest
 	if err := service.Post(ctx, order, &q, "retrain-requests", id, verb); err != nil {
@@ -283,7 +283,7 @@ func listRequests(ctx context.Context, c *terminal.Console, service *client.Clie
 	return terminal.PrintTable(c.Out, rows)
 }
 
-// urgency sorts what waits for a person first, then what waits for anything else, then what is finished.
+// urgency sorts requests that wait for a person first, then those that wait for anything else, then finished ones.
 func urgency(s ledger.State) int {
 	switch {
 	case s == ledger.StateAwaitingApproval:
@@ -304,7 +304,7 @@ func joined(states []ledger.State) string {
 
 func originText(q ledger.Request) string { return string(q.OriginKind) + " " + q.Origin }
 
-// text prints what a request orders and its state.
+// text prints the order of a request and its state.
 func (q *shownRequest) text(w io.Writer) error {
 	order, err := words.ReadOrder(q.Request)
 	if err != nil {
@@ -367,7 +367,7 @@ func (s *requestStory) text(w io.Writer) error {
 	return s.logText(w)
 }
 
-// config returns the values that the order passes to the training. A request from a build before recipes has none.
+// config returns the values that the order passes to the training. Requests from builds without recipes have none.
 func (s *requestStory) config() [][]string {
 	leaves, err := recipe.LeavesOfOrder(s.Request.Order)
 	if err != nil {

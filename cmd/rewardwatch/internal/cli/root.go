@@ -29,16 +29,16 @@ const (
 	exitRefused = 4
 )
 
-// Run parses the command line, runs the verb and returns the exit code.
+// Run parses the command line, runs the command and returns the exit status.
 func Run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends a stop that takes too long
+	context.AfterFunc(ctx, stop) // a second signal ends a shutdown that takes too long
 	c := &terminal.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	return execute(ctx, c, os.Args[1:])
 }
 
-// execute runs one command line on a console. The verb stops when the context ends.
+// execute runs one command line on a console. The command stops when the context ends.
 func execute(ctx context.Context, c *terminal.Console, args []string) int {
 	root := newRootCommand(c)
 	root.SetArgs(args)

@@ -30,7 +30,7 @@ func newRunCommand(c *terminal.Console) *cobra.Command {
 	return cmd
 }
 
-// errReload ends one run of the service so that the next starts with the reloaded configuration.
+// errReload ends one run of the service, so that the next one starts with the reloaded configuration.
 var errReload = errors.New("configuration reloaded")
 
 // runService runs the service, once for each configuration that it loads.
@@ -42,8 +42,8 @@ func runService(ctx context.Context, c *terminal.Console, file string) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	var before *config.Config // the last that ran, until the present one has
-	refused := false          // the configuration loaded last is not the one in use
+	var before *config.Config // the last one that ran, until the current one has run
+	refused := false          // whether the last loaded configuration was refused and is not in use
 	for {
 		next, err := serve(ctx, c, file, cfg, refused, hangups)
 		refused = errors.Is(err, app.ErrNotStarted)
@@ -75,7 +75,7 @@ func serve(ctx context.Context, c *terminal.Console, file string, cfg *config.Co
 		select {
 		case reloaded <- read:
 			stop(errReload)
-		default: // a reload is pending already
+		default: // a reload is already pending
 		}
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
-// newRunCommandCommand returns the verb that the service runs for a target that is a command. People do not need it.
+// newRunCommandCommand returns the command that the service runs for a target that is a command. It is not for people.
 func newRunCommandCommand() *cobra.Command {
 	var supervise bool
 	cmd := &cobra.Command{

@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// createdSecret is the result of secret.
+// createdSecret is the result of the secret command.
 type createdSecret struct {
 	File string `json:"file"`
 	Kind string `json:"kind"`
@@ -54,8 +54,8 @@ func newSecretCommand(c *terminal.Console) *cobra.Command {
 	return cmd
 }
 
-// createSecret writes a line to a new file that only its owner can read. It never replaces a file, whose secret others
-// may use.
+// createSecret writes a line to a new file that only its owner can read. It never replaces a file, because the secret
+// in it may be in use.
 func createSecret(file, line string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

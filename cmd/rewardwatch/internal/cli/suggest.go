@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
-// showsHelp makes a command that only has subcommands print its help, and name the nearest one if there is a typing
-// error in its name.
+// showsHelp makes a command that only has subcommands print its help. If the name of a subcommand is misspelled, the
+// error suggests the most similar one.
 func showsHelp(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -27,8 +27,8 @@ func showsHelp(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// refuseUnknown makes the commands that cobra adds refuse unknown names, as all others do. They would print a help instead, which
-// a redirection takes for the completions of a shell.
+// refuseUnknown makes the commands that cobra adds refuse unknown names, as all others do. They would otherwise print a
+// help text, which a redirection would take for the completions of a shell.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -70,7 +70,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 // helpWidth is the width of a small terminal.
 const helpWidth = 80
 
-// reflowed returns a text of paragraphs whose lines fit a small terminal. Indented lines stay as they are.
+// reflowed wraps the paragraphs of a text to the width of a small terminal. Indented lines stay as they are.
 func reflowed(text string) string {
 	var b strings.Builder
 	column := 0
@@ -101,8 +101,8 @@ func reflowed(text string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// tellUsage makes the verbs below a command answer a wrong number of arguments with how they are called, and their help
-// fit a small terminal.
+// tellUsage makes all commands below a command answer a wrong number of arguments with their usage, and makes their
+// help fit a small terminal.
 func tellUsage(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		tellUsage(c)
@@ -120,11 +120,11 @@ func tellUsage(cmd *cobra.Command) {
 	}
 }
 
-// unknownFlag matches the error of the flag library for a flag that does not exist.
+// unknownFlag matches the flag library's error for a flag that does not exist.
 var unknownFlag = regexp.MustCompile(`^unknown flag: --(.+)$`)
 
-// flagError adds the nearest flag to the error of one that does not exist, or how the command is called. Behind a mistyped
-// subcommand it returns the error of that, because the flag may be one of the command that was meant.
+// flagError adds the most similar flag, or the usage of the command, to the error for an unknown flag. After a
+// misspelled subcommand, it returns the error for the subcommand, because the flag may belong to the intended one.
 func flagError(cmd *cobra.Command, err error) error {
 	name := unknownFlag.FindStringSubmatch(err.Error())
 	if name == nil {

@@ -14,32 +14,32 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 )
 
-// FeedbackJSON says how decisions are joined with feedback that comes later.
+// FeedbackJSON describes how decisions are joined with delayed feedback.
 type FeedbackJSON struct {
 	Key       string           `json:"key"`
 	Window    model.Duration   `json:"window"`
 	Horizons  []model.Duration `json:"horizons"`
-	Proposed  bool             `json:"proposed"`  // and not configured
+	Proposed  bool             `json:"proposed"`  // proposed, but not configured
 	Decisions int64            `json:"decisions"` // with the key
 	Answered  int64            `json:"answered"`  // decisions with feedback
 	Records   int64            `json:"records"`   // of feedback, with or without the key
-	Matched   int64            `json:"matched"`   // of these, those that share the key with a decision
-	Late      int64            `json:"late"`      // of the matched, those after the window
+	Matched   int64            `json:"matched"`   // of Records, those that share the key with a decision
+	Late      int64            `json:"late"`      // of Matched, those after the window
 	Without   int64            `json:"without_decision"`
 	Unkeyed   int64            `json:"without_key"`
-	Elsewhere int64            `json:"other_partition"` // of the matched, those in another partition than their decision
-	AtLeast   bool             `json:"at_least"`        // there were too many keys to look at all
-	Delay     *DelayJSON       `json:"delay"`           // null without any
+	Elsewhere int64            `json:"other_partition"` // of Matched, those in another partition than their decision
+	AtLeast   bool             `json:"at_least"`        // there were too many keys to examine all of them
+	Delay     *DelayJSON       `json:"delay"`           // null without any matched feedback
 }
 
-// DelayJSON is how long feedback takes, in seconds.
+// DelayJSON is the delay of feedback, in seconds.
 type DelayJSON struct {
 	Q50 float64 `json:"q50"`
 	Q90 float64 `json:"q90"`
 	Q99 float64 `json:"q99"`
 }
 
-// report returns what was measured of the key, nil without one.
+// report returns the measurements of the key, or nil without a key.
 func (j *joining) report() *FeedbackJSON {
 	k := j.best()
 	if k == nil {
@@ -50,7 +50,7 @@ func (j *joining) report() *FeedbackJSON {
 		Matched: k.matched, Late: k.late, Without: k.records - k.matched, Unkeyed: j.records - k.records, Elsewhere: k.elsewhere, AtLeast: k.full,
 	}
 	if k.full {
-		out.Unkeyed = 0 // what came later was not looked at
+		out.Unkeyed = 0 // later records were not examined
 	}
 	if len(k.delays.kept) > 0 {
 		q := detectors.Quantiles(slices.Clone(k.delays.kept), .5, .9, .99)
@@ -59,7 +59,7 @@ func (j *joining) report() *FeedbackJSON {
 	return out
 }
 
-// propose returns the configuration that fits what was measured.
+// propose returns the configuration that fits the measurements.
 func (j *joining) propose() feedback.Config {
 	r := j.report()
 	if j.given.Enabled() || r == nil || r.Delay == nil {
@@ -81,7 +81,7 @@ func (j *joining) propose() feedback.Config {
 	return c
 }
 
-// roundUp returns the next round duration above so many seconds, of at least ten seconds.
+// roundUp returns the next round duration above the given number of seconds, at least ten seconds.
 func roundUp(seconds float64) model.Duration {
 	const minute, hour, day = 60, 3600, 24 * 3600
 	for _, round := range []float64{
@@ -134,7 +134,7 @@ func (f *FeedbackJSON) text() (lines []string) {
 	return append(lines, fmt.Sprintf("delay: median %s, 90%% within %s, 99%% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99)))
 }
 
-// why is the reason for the proposal.
+// why returns the reason for the proposal.
 func (f *FeedbackJSON) why() string {
 	out := fmt.Sprintf("%s of %d feedback records have the same value as a decision", share(f.Matched, f.Records), f.Records)
 	if f.Delay != nil {
@@ -143,14 +143,14 @@ func (f *FeedbackJSON) why() string {
 	return out
 }
 
-// manyEvents is from how many events on it is a warning that nothing of them is judged.
+// manyEvents is the number of events from which on it is a warning that none of them is judged.
 const manyEvents = 1000
 
 // mostlyElsewhere is the share of feedback in another partition than its decision from which on it is a warning.
 const mostlyElsewhere = .05
 
-// warn notes what keeps much of the traffic of a policy from being judged: episodes without an end, also those that have
-// none unless feedback is joined as proposed, and feedback that the service cannot join.
+// warn adds warnings about everything that prevents much of a policy's traffic from being judged: episodes without an
+// end, including those that have one only if feedback is joined as proposed, and feedback that the service cannot join.
 func (p *PolicyInspection) warn(unjoined []*wire.Unfinished) {
 	warn := func(format string, args ...any) { p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...)) }
 	for _, n := range unjoined {

@@ -23,7 +23,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// Limits on what an inspection tells apart. What exceeds them is counted, and the report says so.
+// Limits on the objects that an inspection distinguishes. The report counts everything that exceeds them.
 const (
 	InspectedPolicies   = 500
 	inspectedGroups     = 500 // of all policies
@@ -37,8 +37,8 @@ const (
 	InspectedLengths    = 10_000 // episodes from which the quantiles of their lengths are taken
 )
 
-// inspector is a processor that takes stock of telemetry: of each event, and of the units that the service would make
-// and judge.
+// inspector is a processor that gathers statistics on telemetry: on each event, and on the units that the service would
+// make and judge.
 type inspector struct {
 	cfg      *config.Config
 	now      time.Time
@@ -49,7 +49,7 @@ type inspector struct {
 	leftOut  int64 // events of policies and groups beyond the limits
 	refusals map[ingest.Reason]*refusal
 
-	merger *order.Merger // of the units of a topic's partitions; nil for files
+	merger *order.Merger // merges the units of a topic's partitions; nil for files
 	way    *engine.Route
 }
 
@@ -91,7 +91,7 @@ func (i *inspector) Process(_ context.Context, batch []ingest.Event) error {
 	return nil
 }
 
-// hand takes a unit when it ends. Units of a topic wait until they can be sorted by their ends over all partitions.
+// hand processes a unit when it ends. Units of a topic wait until they can be sorted by their ends over all partitions.
 func (i *inspector) hand(u *ingest.Unit) {
 	if u.End == ingest.EndOpen {
 		return
@@ -121,7 +121,7 @@ func (i *inspector) Snapshot(io.Writer) error { return nil }
 // Restore implements ingest.Processor.
 func (i *inspector) Restore(io.Reader) error { return nil }
 
-// policy returns a policy, and starts it if necessary; nil beyond the limit.
+// policy returns the policy with a name, and starts it if necessary. Beyond the limit, it returns nil.
 func (i *inspector) policy(name string) *inspectedPolicy {
 	p := i.policies[name]
 	if p == nil && len(i.order) < InspectedPolicies {
@@ -138,7 +138,7 @@ func (i *inspector) policy(name string) *inspectedPolicy {
 	return p
 }
 
-// inspectedPolicy is what is gathered of one policy.
+// inspectedPolicy is the data gathered on one policy.
 type inspectedPolicy struct {
 	name   string
 	cfg    watch.Config
@@ -147,7 +147,7 @@ type inspectedPolicy struct {
 	labels map[string]*inspectedLabel
 	joins  *joining
 
-	registry  *prometheus.Registry // of the metrics of the first stage
+	registry  *prometheus.Registry // for the metrics of the first stage
 	metrics   *engine.IntakeMetrics
 	settings  *engine.Settings // of the first stage
 	intake    *engine.Intake
@@ -159,13 +159,13 @@ type inspectedPolicy struct {
 	order   []*inspectedGroup
 }
 
-// inspectedLabel is how many events had a label, and the values that it had.
+// inspectedLabel counts the events with a label, and lists the label's values.
 type inspectedLabel struct {
 	events int64
 	values map[string]struct{} // at most InspectedValues
 }
 
-// of returns the first stage of the partition of an event. Partitions arrive one after the other.
+// of returns the first stage for the partition of an event. Partitions are read one after the other.
 func (p *inspectedPolicy) of(cfg *config.Config, e *ingest.Event) *engine.Intake {
 	if partition := e.Pos.Partition.Number(); p.intake == nil || p.partition != partition {
 		if p.settings == nil {
@@ -205,7 +205,7 @@ func (p *inspectedPolicy) label(l ingest.Label) {
 	}
 }
 
-// group returns the group of an event, and starts it if necessary; nil beyond the limit.
+// group returns the group of an event, and starts it if necessary. Beyond the limit, it returns nil.
 func (p *inspectedPolicy) group(e *ingest.Event, i *inspector) *inspectedGroup {
 	p.key = p.key[:0]
 	for _, by := range p.cfg.GroupBy {
@@ -245,7 +245,7 @@ func (p *inspectedPolicy) judge(u *ingest.Unit) {
 	g.unit(u)
 	g.splits.add(u)
 	if len(p.cfg.KeptLabels()) == 0 {
-		u.Labels = nil // the service would not have them
+		u.Labels = nil // the units of the service would not have labels
 	}
 	for _, f := range p.bank.Observe(u, time.Unix(0, u.EndTS)) {
 		if f.Kind == finding.StreamChanged && f.To == finding.TelemetryFault {
@@ -254,7 +254,7 @@ func (p *inspectedPolicy) judge(u *ingest.Unit) {
 	}
 }
 
-// inspectedGroup is what is gathered of one group.
+// inspectedGroup is the data gathered on one group.
 type inspectedGroup struct {
 	key    ingest.Group
 	events int64
@@ -278,18 +278,18 @@ type inspectedGroup struct {
 	faults          []inspectedFault
 }
 
-// signalKey is a signal as events spell it: the prefix of its name, and the rest.
+// signalKey is a signal as named in events: the prefix of its name, and the rest.
 type signalKey struct{ prefix, name string }
 
-// inspectedSignal sums up one signal.
+// inspectedSignal summarizes one signal.
 type inspectedSignal struct {
 	name string
 	ingest.Moments
 	between bool  // some value is neither 0 nor 1
-	units   int64 // that have the signal
+	units   int64 // number of units with the signal
 }
 
-// inspectedFault counts how often a fault of one rule began.
+// inspectedFault counts how often a fault by one rule began.
 type inspectedFault struct {
 	signal, rule string
 	times        int64
@@ -340,7 +340,7 @@ func (g *inspectedGroup) agent(id string) {
 	g.agents[h.Sum64()] = struct{}{}
 }
 
-// action counts a category, or sums up numbers.
+// action counts a category, or summarizes numbers.
 func (g *inspectedGroup) action(a *ingest.Action) {
 	switch a.Kind {
 	case ingest.ActionCategory:
@@ -373,7 +373,7 @@ func (g *inspectedGroup) add(k signalKey, x float64) {
 	s.between = s.between || x != 0 && x != 1
 }
 
-// signal returns a signal, and starts it if necessary; nil beyond the limit.
+// signal returns the signal with a key, and starts it if necessary. Beyond the limit, it returns nil.
 func (g *inspectedGroup) signal(k signalKey) *inspectedSignal {
 	s := g.signals[k]
 	if s == nil && len(g.ordered) < InspectedSignals {
@@ -385,7 +385,7 @@ func (g *inspectedGroup) signal(k signalKey) *inspectedSignal {
 	return s
 }
 
-// unit adds a unit: its return and its length, and which signals it has.
+// unit adds a unit: its return, its length, and the signals that it has.
 func (g *inspectedGroup) unit(u *ingest.Unit) {
 	g.units++
 	g.ends[u.End]++
@@ -434,7 +434,7 @@ type inspectedClock struct {
 	partition                int32
 }
 
-// inspectedSpan is the first and the last of several times, 0 if there are none.
+// inspectedSpan is the first and the last of several times, or 0 if there are none.
 type inspectedSpan struct{ first, last int64 }
 
 func (s *inspectedSpan) add(ts int64) {

@@ -32,7 +32,7 @@ type inspectOptions struct {
 	records                                  int64
 }
 
-// NewCommand returns the verb inspect.
+// NewCommand returns the inspect command.
 func NewCommand(c *terminal.Console) *cobra.Command {
 	var o inspectOptions
 	cmd := &cobra.Command{
@@ -57,17 +57,17 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	return cmd
 }
 
-// study is one run of inspect. It may read the telemetry several times: as configured, as what the records seem to be,
-// and with feedback joined.
+// study is one run of inspect. It may read the telemetry several times: as configured, with the formats that it has
+// recognized, and with feedback joined.
 type study struct {
 	console *terminal.Console
 	options inspectOptions
 	cfg     *config.Config
 	args    []string
-	topic   bool                          // args are topics, and no files
-	spooled string                        // the file with the standard input, "" without
-	shapes  []*shape                      // what the records of each topic are
-	joined  map[string][]*wire.Unfinished // policies whose feedback is joined as proposed, with what has no end otherwise
+	topic   bool                          // args are topics instead of files
+	spooled string                        // copy of the standard input, "" if it is not read
+	shapes  []*shape                      // the recognized records of each topic
+	joined  map[string][]*wire.Unfinished // by policy whose feedback is joined as proposed, the episodes that would otherwise have no end
 }
 
 func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args []string) error {
@@ -80,7 +80,7 @@ func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args
 		return err
 	}
 	if topic {
-		cfg.Ingest.Log.Directory = "" // topics are in Kafka, whatever the configuration reads
+		cfg.Ingest.Log.Directory = "" // topics are in Kafka, even if the configuration reads a local log
 		cfg.Ingest.Kafka = cfg.Ingest.Kafka.Only(args...)
 	} else if len(args) == 1 && locallog.IsLog(args[0]) && !cfg.Ingest.IsLocal() {
 		cfg.Ingest.Log.Directory = args[0]
@@ -116,7 +116,7 @@ func (s *study) spool() (remove func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("buffer standard input: %w", err)
 	}
-	remove = func() { _ = os.Remove(f.Name()) } // a temporary file, which nothing else needs
+	remove = func() { _ = os.Remove(f.Name()) } // a temporary file that nothing else needs
 	_, err = io.Copy(f, s.console.In)
 	if err = errors.Join(err, f.Close()); err != nil {
 		remove()
@@ -127,7 +127,7 @@ func (s *study) spool() (remove func(), err error) {
 	return remove, nil
 }
 
-// run reads the telemetry until what it is and how it is joined are known. It returns nil if nothing could be read.
+// run reads the telemetry until its formats and joins are known. It returns nil if nothing could be read.
 func (s *study) run(ctx context.Context) (*inspection, error) {
 	if _, err := s.recognize(ctx); err != nil {
 		return nil, s.named(err)
@@ -144,7 +144,7 @@ func (s *study) run(ctx context.Context) (*inspection, error) {
 	return &r, err
 }
 
-// join configures the feedback that seems to come later, and reports whether there is any.
+// join configures feedback that seems to be delayed, and reports whether there is any.
 func (s *study) join(i *inspector) bool {
 	var entries []engine.PolicyConfig
 	for _, p := range i.order {
@@ -162,7 +162,7 @@ func (s *study) join(i *inspector) bool {
 	return len(entries) > 0
 }
 
-// complete adds to a report what was found on the way to it.
+// complete adds to a report the findings of earlier reads.
 func (s *study) complete(r *inspection) {
 	for _, f := range s.shapes {
 		if f.changed() || len(s.shapes) > 1 {
@@ -179,8 +179,8 @@ func (s *study) complete(r *inspection) {
 	}
 }
 
-// load returns the configuration for the inspection. It follows everything, even what the given file leaves out, and
-// takes every baseline from the telemetry itself.
+// load returns the configuration for the inspection. It monitors everything, even if the given file does not, and takes
+// every baseline from the telemetry itself.
 func (o inspectOptions) load() (*config.Config, error) {
 	if o.records < 0 {
 		return nil, errors.New("--records must not be negative")
@@ -200,7 +200,7 @@ func (o inspectOptions) load() (*config.Config, error) {
 	return cfg, nil
 }
 
-// isTopic tells topics from files: arguments none of which names a file are topics.
+// isTopic reports whether the arguments are topics: none of them names a file.
 func isTopic(args []string) (bool, error) {
 	missing := ""
 	for i, arg := range args {
@@ -234,7 +234,7 @@ func checkKafka(cfg *config.Config, arg string, topic bool) error {
 	return err
 }
 
-// read reads the files or the topic, as the configuration says.
+// read reads the files or the topics according to the configuration.
 func (s *study) read(ctx context.Context) (*inspector, recording.Counts, error) {
 	i := newInspector(s.cfg, time.Now())
 	bar := terminal.NewProgress(s.console)
@@ -259,7 +259,7 @@ func (s *study) read(ctx context.Context) (*inspector, recording.Counts, error) 
 	return i, counts, err
 }
 
-// readTopics reads the newest records of the topics, side by side.
+// readTopics reads the newest records of several topics together.
 func (i *inspector) readTopics(ctx context.Context, newest int64, progress func(done, total int64)) (recording.Counts, error) {
 	i.merger, i.way = order.NewMerger(&order.Batches{}), &engine.Route{From: &engine.Delivery{}}
 	at, topics, err := i.cfg.Ingest.Open()
@@ -279,7 +279,7 @@ func (i *inspector) readTopics(ctx context.Context, newest int64, progress func(
 	return counts, err
 }
 
-// named adds to an error what the arguments were taken for.
+// named adds to an error how the arguments were interpreted.
 func (s *study) named(err error) error {
 	switch {
 	case !s.topic || err == nil:
@@ -290,7 +290,7 @@ func (s *study) named(err error) error {
 	return fmt.Errorf("%q is not a file, and no topic with that name can be read: %w", s.args[0], err)
 }
 
-// conclude prints the report and writes the proposal. A proposal never replaces a file, which may be the one in use.
+// conclude prints the report and writes the proposal. It never replaces a file, which may be in use.
 func (o inspectOptions) conclude(c *terminal.Console, r inspection, cfg *config.Config) error {
 	if r.Accepted > 0 {
 		r.Config = new(propose(r, cfg, o.config))

@@ -10,57 +10,57 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 )
 
-// The limits of what is kept to find which field decisions share with their feedback.
+// Limits on the data that is kept to find the field that decisions share with their feedback.
 const (
-	joinedKeys   = 8       // candidates, beside the two ids
-	joinedValues = 500_000 // of a candidate
-	joinedAll    = 750_000 // of all candidates together: about 100 MB
-	joinedEarly  = 16      // records of feedback that wait for one decision
-	joinedNames  = 8       // of what feedback holds
+	joinedKeys   = 8       // candidates, in addition to the two ids
+	joinedValues = 500_000 // values of one candidate
+	joinedAll    = 750_000 // values of all candidates together, about 100 MB
+	joinedEarly  = 16      // feedback records that wait for one decision
+	joinedNames  = 8       // names of numbers in feedback
 )
 
-// When feedback counts as coming later, and in records of its own.
+// Conditions for feedback to count as delayed and as separate records.
 const (
-	leastJoined    = 20  // decisions, and records of feedback
-	matchedShare   = .5  // of the feedback that shares the key with a decision
-	repeatedShare  = .05 // of the decisions that share the key with one before them, at most
-	rewardedShare  = .05 // of the decisions that have a reward or an outcome themselves, at most
-	endedShare     = .95 // of the decisions: if so many have feedback that ends their episode, episodes do without
-	answeredShare  = .95 // of the decisions: if so many have feedback, what has not come is missing, and not 0
-	earliestFactor = 3   // a horizon is at most the window divided by it
+	leastJoined    = 20  // decisions, and feedback records
+	matchedShare   = .5  // minimum share of feedback that has the key of a decision
+	repeatedShare  = .05 // maximum share of decisions whose key an earlier decision had
+	rewardedShare  = .05 // maximum share of decisions that have a reward or an outcome themselves
+	endedShare     = .95 // if more of the decisions have feedback that ends their episode, episodes work without joining
+	answeredShare  = .95 // if this share of the decisions has feedback, missing feedback is missing, and not 0
+	earliestFactor = 3   // the window is at least this many times a horizon
 )
 
-// joining measures how the decisions of a policy are joined with feedback in their own records: by which field, and
-// after how long.
+// joining measures how the decisions of a policy are joined with separate feedback records: by which field, and after
+// which delay.
 type joining struct {
-	given     feedback.Config // not enabled: the key is looked for
+	given     feedback.Config // if not enabled, the key is searched for
 	seed      maphash.Seed
 	keys      []*joinKey
 	decisions int64
 	rewarded  int64 // decisions that have a reward or an outcome themselves
-	records   int64 // of feedback
+	records   int64 // feedback records
 	names     []*feedbackValue
 	ratings   ratings
-	kept      int // values of all candidates, and feedback that waits
+	kept      int // number of values of all candidates, and of waiting feedback records
 }
 
 // joinKey is a field that decisions and feedback may share.
 type joinKey struct {
-	feedback.Config // with the key alone
+	feedback.Config // only its key is set
 	full            bool
 	decided         map[uint64]*joinedDecision // by hash of the key
-	waiting         map[uint64][]joinedPlace   // feedback whose decision has not come yet
-	waits           int                        // records of it
+	waiting         map[uint64][]joinedPlace   // feedback whose decision has not arrived yet
+	waits           int                        // number of waiting records
 	decisions       int64
-	repeated        int64 // decisions whose key another had before
+	repeated        int64 // decisions whose key an earlier decision had
 	answered        int64 // decisions with feedback
 	ended           int64 // decisions with feedback that ends their episode
-	records         int64 // of feedback with the key
-	among           int64 // records of feedback with or without the key, until there were too many keys
-	matched         int64 // records of feedback
-	late            int64 // of these, those that came after the given window
-	elsewhere       int64 // of these, those in another partition than their decision
-	timed           int64 // of these, those with a time, as their decisions
+	records         int64 // feedback records with the key
+	among           int64 // feedback records with or without the key, until there were too many keys
+	matched         int64 // feedback records with the key of a decision
+	late            int64 // of matched, records that arrived after the given window
+	elsewhere       int64 // of matched, records in another partition than their decision
+	timed           int64 // of matched, records that have a time and whose decision has one
 	delays          lengthSample
 }
 
@@ -75,7 +75,7 @@ type joinedDecision struct {
 	answered bool
 }
 
-// feedbackValue sums up a number that feedback holds, by its name in feedback.default.
+// feedbackValue summarizes a number in feedback, by its name in feedback.default.
 type feedbackValue struct {
 	name       string
 	least, max float64
@@ -120,8 +120,8 @@ func (j *joining) see(e *ingest.Event) {
 	}
 }
 
-// drop gives up the candidate that fewest records of feedback match, the last one among equals. There are at least two
-// while more is kept than one may keep.
+// drop drops the candidate that matches the fewest feedback records, or the last of several. While more is kept than
+// allowed, there are at least two candidates.
 func (j *joining) drop() {
 	var worst *joinKey
 	for _, k := range j.keys {
@@ -133,10 +133,10 @@ func (j *joining) drop() {
 	worst.full, worst.decided, worst.waiting, worst.waits = true, nil, nil, 0
 }
 
-// size returns how many values are kept of the candidate, and records of feedback that wait.
+// size returns the number of kept values of the candidate, including feedback records that wait.
 func (k *joinKey) size() int { return len(k.decided) + k.waits }
 
-// candidates returns the fields that may be the key, with those that an event is the first to have.
+// candidates returns the fields that may be the key, including those that an event is the first to have.
 func (j *joining) candidates(e *ingest.Event) []*joinKey {
 	if len(j.keys) == 0 {
 		if j.given.Enabled() {
@@ -163,7 +163,7 @@ func (j *joining) add(key string) {
 	})
 }
 
-// values takes note of the numbers that feedback holds.
+// values records the numbers in feedback.
 func (j *joining) values(e *ingest.Event) {
 	if e.HasReward {
 		j.value("reward", e.Reward)
@@ -189,12 +189,12 @@ func (j *joining) value(name string, x float64) {
 	v.least, v.max, v.whole = min(v.least, x), max(v.max, x), v.whole && x == math.Trunc(x)
 }
 
-// rating reports whether the numbers look like grades, of which none says nothing.
+// rating reports whether the numbers look like grades, for which a missing value is not 0.
 func (v *feedbackValue) rating() bool {
 	return v.whole && v.least >= 1 && v.max > v.least && v.max <= 10
 }
 
-// see adds a decision or a record of feedback that has the key.
+// see adds a decision or a feedback record that has the key.
 func (k *joinKey) see(e *ingest.Event, decides bool, hash uint64, window time.Duration) {
 	here := joinedPlace{e.TS, e.Pos.Partition.Number(), e.Terminated || e.Truncated}
 	decided := k.decided[hash]
@@ -224,11 +224,11 @@ func (k *joinKey) see(e *ingest.Event, decides bool, hash uint64, window time.Du
 	}
 	mostlyRepeated := k.decisions > 1000 && k.repeated*2 > k.decisions
 	if k.full = mostlyRepeated || k.size() >= joinedValues; k.full && mostlyRepeated {
-		k.decided, k.waiting, k.waits = nil, nil, 0 // no key of decisions
+		k.decided, k.waiting, k.waits = nil, nil, 0 // decisions do not have this key
 	}
 }
 
-// match counts a record of feedback whose decision is known.
+// match counts a feedback record whose decision is known.
 func (k *joinKey) match(d *joinedDecision, f joinedPlace, window time.Duration) {
 	k.matched++
 	if !d.answered {
@@ -253,7 +253,7 @@ func (k *joinKey) match(d *joinedDecision, f joinedPlace, window time.Duration) 
 	}
 }
 
-// best returns the key, nil if decisions and feedback do not come apart.
+// best returns the key, or nil if decisions and feedback are not separate.
 func (j *joining) best() *joinKey {
 	if j.given.Enabled() {
 		if len(j.keys) == 0 {

@@ -14,13 +14,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// The limits of the messages that are kept of a topic to recognize what they are.
+// Limits on the messages of a topic that are kept to recognize their format.
 const (
 	keptMessages = 5000
 	keptBytes    = 16 << 20
 )
 
-// keeper is a format that keeps messages, and makes an event without content of each.
+// keeper is a format that keeps messages, and makes an empty event of each.
 type keeper struct{ kept *[]ingest.Message }
 
 // NewDecoder implements ingest.Format.
@@ -47,10 +47,10 @@ func (k *keeping) Decode(dst []ingest.Event, m *ingest.Message, _ func(*ingest.R
 // Reset implements ingest.Decoder.
 func (*keeping) Reset() {}
 
-// errEnough ends the reading of files once enough is kept.
+// errEnough ends the reading of files once enough messages are kept.
 var errEnough = errors.New("enough is kept")
 
-// enough is a processor that ends the reading.
+// enough is a processor that ends the reading once enough messages are kept.
 type enough struct {
 	ingest.Processor
 	kept *[]ingest.Message
@@ -73,7 +73,7 @@ func keepFiles(ctx context.Context, files []string) (kept []ingest.Message, err 
 	return kept, err
 }
 
-// keepTopic returns the newest messages of a topic, in the order of Kafka's times.
+// keepTopic returns the newest messages of a topic, in the order of their Kafka timestamps.
 func keepTopic(ctx context.Context, kafka config.KafkaConfig, topic string) (kept []ingest.Message, err error) {
 	connection := kafka.KafkaConfig
 	connection.Topic = topic
@@ -82,7 +82,7 @@ func keepTopic(ctx context.Context, kafka config.KafkaConfig, topic string) (kep
 	return kept, err
 }
 
-// decode decodes messages of a format. It returns how many of them are of the format.
+// decode decodes messages in a format. It returns how many of them have that format.
 func decode(ctx context.Context, f ingest.Format, messages []ingest.Message) (ok int, err error) {
 	d := f.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
 	for i := range messages {
@@ -99,7 +99,7 @@ func decode(ctx context.Context, f ingest.Format, messages []ingest.Message) (ok
 	return ok, nil
 }
 
-// records returns what a mapping is proposed for.
+// records returns the records for which a mapping is proposed.
 func records(messages []ingest.Message) (out []shapes.Record) {
 	for i := range messages {
 		m := &messages[i]

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	leastGain    = .5 // standard deviations by which the return of a policy that learns rises at least
-	leastChanges = 3  // changes of policy_version from which on it learns between versions
+	leastGain    = .5 // minimum rise of the return of a policy that learns, in standard deviations
+	leastChanges = 3  // minimum number of changes of policy_version for a policy that learns between versions
 )
 
-// learned is how much a policy has learned in the telemetry.
+// learned describes how much a policy has learned over the telemetry.
 type learned struct {
 	progress.Gain
 	versions int  // changes of policy_version
 	atOnce   bool // the return rose in one step
 	given    watch.Learning
-	mixed    bool // the return rises because of who comes
+	mixed    bool // the return rises because of the mix of strata
 }
 
-// learnedIn returns what the past of a group shows.
+// learnedIn returns the learning progress in the past of a group.
 func learnedIn(past *history.Record) learned {
 	var points []progress.Point
 	for _, b := range past.Of("return") {
@@ -39,10 +39,10 @@ func learnedIn(past *history.Record) learned {
 	return l
 }
 
-// rises reports whether the return has risen by enough to matter.
+// rises reports whether the return has risen enough to matter.
 func (l learned) rises() bool { return l.Low > 0 && l.Change >= leastGain*l.SD }
 
-// learningSetting proposes a mode for a policy whose return rises over the telemetry. It keeps a mode that is given.
+// learningSetting proposes a mode for a policy whose return rises over the telemetry. It keeps a configured mode.
 func learningSetting(p PolicyInspection) setting {
 	l := p.learned
 	if l.given.Learns() {

@@ -16,38 +16,38 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Limits on what is kept of a group to tell whether a mean has changed because of who comes.
+// Limits on the data that is kept per group to find out whether the mix of strata has changed a mean.
 const (
 	splitDimensions = 6  // labels, and observations of single decisions
-	splitValues     = 15 // of a dimension; all others are counted together
+	splitValues     = 15 // values of a dimension; all others are counted together
 	splitSignals    = 8
-	splitUnits      = 2048 // of those that have ended, evenly spread
+	splitUnits      = 2048 // units that have ended, evenly spread
 )
 
-// certainMix is by how many standard errors a mix differs from 0 that a note states. It is more than an alarm asks for,
-// because all signals and all labels are tried.
+// certainMix is the number of standard errors by which a mix must differ from 0 to be noted. It is larger than for an
+// alarm, because all signals and all labels are tried.
 const certainMix = 4
 
 const observationPrefix = "observation."
 
-// splits is units of a group by their labels.
+// splits is a sample of the units of a group with their labels.
 type splits struct {
 	names   []string   // of dimensions, such as labels.segment
-	values  [][]string // by dimension, those that are not counted together
+	values  [][]string // by dimension, the values that are counted separately
 	signals []string
 	rows    []splitRow
-	every   int64 // one unit of so many is kept
+	every   int64 // one of every so many units is kept
 	seen    int64
 }
 
-// splitRow is one unit: the place of its value in each dimension, and the mean of each signal, NaN if it has none.
+// splitRow is one unit: the index of its value in each dimension, and the mean of each signal, or NaN if it has none.
 type splitRow struct {
 	place [splitDimensions]uint8
 	x     [splitSignals]float32
 }
 
-// settingsFor returns the settings of the first stage of one policy, whose units keep the labels of its first event if
-// the configuration names none.
+// settingsFor returns the settings of the first stage for one policy. If the configuration names no labels to keep,
+// units keep those of the policy's first event.
 func settingsFor(cfg *config.Config, e *ingest.Event) *engine.Settings {
 	s := cfg.Settings()
 	c, watched := s.Policy(e.Policy)
@@ -66,7 +66,7 @@ func settingsFor(cfg *config.Config, e *ingest.Event) *engine.Settings {
 // add adds a unit.
 func (s *splits) add(u *ingest.Unit) {
 	if u.End == ingest.EndBlock {
-		return // it has no labels
+		return // blocks have no labels
 	}
 	s.every = max(1, s.every)
 	if s.seen++; (s.seen-1)%s.every != 0 {
@@ -105,7 +105,8 @@ func (s *splits) add(u *ingest.Unit) {
 	s.rows = append(s.rows, row)
 }
 
-// place notes the value of a unit in a dimension. Rows before the first one with it count as having another value.
+// place records the value of a unit in a dimension. Rows before the first with that dimension count as having another
+// value.
 func (s *splits) place(row *splitRow, name, value string) {
 	d := slices.Index(s.names, name)
 	if d < 0 {
@@ -123,7 +124,7 @@ func (s *splits) place(row *splitRow, name, value string) {
 	}
 }
 
-// note notes the mean of a signal over a unit.
+// note records the mean of a signal over a unit.
 func (s *splits) note(row *splitRow, signal string, x float64) {
 	k := slices.Index(s.signals, signal)
 	if k < 0 && len(s.signals) < splitSignals {
@@ -134,8 +135,9 @@ func (s *splits) note(row *splitRow, signal string, x float64) {
 	}
 }
 
-// of splits the change of the mean of a signal from the first half of the units to the second, by the dimension whose mix
-// explains it, or else contributes; nil if none certainly does. factor is by how much units depend on each other.
+// of splits the change of a signal's mean from the first half of the units to the second, by the dimension whose mix
+// explains it, or else contributes. It returns nil if none certainly does. factor is the dependence factor of the
+// units.
 func (s *splits) of(signal string, factor float64) (best *mix.Split) {
 	k := slices.Index(s.signals, signal)
 	if k < 0 {
@@ -154,7 +156,7 @@ func (s *splits) of(signal string, factor float64) (best *mix.Split) {
 	return best
 }
 
-// by splits a change by one dimension, and reports whether its values tell most units apart.
+// by splits a change by one dimension, and reports whether its values distinguish most units.
 func (s *splits) by(d, k int, factor float64) (split mix.Split, told bool) {
 	before, after := make([]mix.Cell, splitValues+1), make([]mix.Cell, splitValues+1)
 	others := 0
@@ -183,7 +185,7 @@ func (s *splits) by(d, k int, factor float64) (split mix.Split, told bool) {
 	return split, true
 }
 
-// mixNote says how the mix changed a signal over the telemetry.
+// mixNote describes how the mix has changed a signal over the telemetry.
 func mixNote(signal string, s *mix.Split, known []string) string {
 	note := "from the first half to the second, " + strings.Join(alerts.MixWords(signal, s, "SD"), "")
 	if strings.HasPrefix(s.By, observationPrefix) || slices.Contains(known, s.By) {
@@ -192,8 +194,8 @@ func mixNote(signal string, s *mix.Split, known []string) string {
 	return note + fmt.Sprintf("; if %s identifies the kind of user or task, set causes.split_by: [%s]", s.By, s.By)
 }
 
-// splitSignals splits the changes of the signals of a group, and returns a note on the first one, as people look at them,
-// to which a mix contributes. known are the labels of causes.split_by.
+// splitSignals splits the changes of a group's signals, and returns a note on the first signal, by rank, to which a mix
+// contributes. known are the labels of causes.split_by.
 func (g *inspectedGroup) splitSignals(r *GroupInspection, known []string) []string {
 	var first *SignalJSON
 	var of *mix.Split

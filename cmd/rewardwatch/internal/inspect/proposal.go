@@ -24,7 +24,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// setting is a key of the configuration, its value, which differs from the default, and the reason.
+// setting is a key of the configuration, with a value that differs from the default, and the reason.
 type setting struct {
 	Key, Value, Why string
 }
@@ -42,9 +42,9 @@ const proposalHead = `# Proposed by rewardwatch inspect: the settings for a firs
 # To use a setting whose line begins with "#" and no space, remove the "#".
 `
 
-// propose returns a configuration for the findings with which a first run can start. It lists the keys that a first
-// run should review, whether or not they differ from the defaults, each with its reason. cfg is the configuration of
-// the inspection, read from file if there is one.
+// propose returns a configuration with which a first run can start. It lists the keys that a first run should review,
+// whether or not they differ from the defaults, each with its reason. cfg is the configuration of the inspection, read
+// from file if there is one.
 func propose(r inspection, cfg *config.Config, file string) string {
 	var b strings.Builder
 	b.WriteString(proposalHead)
@@ -81,8 +81,8 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	return b.String()
 }
 
-// shownPolicies is how many policies have an entry each. If there are more, those with the defaults share the last
-// entry.
+// shownPolicies is the maximum number of policies that each have an entry. If there are more, those with the defaults
+// share the last entry.
 const shownPolicies = 20
 
 // writePolicies writes the entries of the policies. The last is for policies that appear later.
@@ -107,13 +107,13 @@ func writePolicies(b *strings.Builder, r inspection) {
 	}
 }
 
-// The labels that the example of causes.split_by names: how many, with at most how many values.
+// Limits for the example of causes.split_by: the number of labels, and the number of values of a label.
 const (
 	shownSplits     = 4
 	mostSplitValues = 20
 )
 
-// splitExample returns the commented-out setting that names the labels which may describe users. It is "" if there are none.
+// splitExample returns the commented-out setting for the labels that may describe users, or "" if there are none.
 func splitExample(p PolicyInspection) string {
 	var by []string
 	for _, l := range p.Labels {
@@ -128,11 +128,11 @@ func splitExample(p PolicyInspection) string {
 	return "#causes: {split_by: " + quoteList(by) + "} # if these describe the user or the request, and not what the policy chose: causes then allow for their mix"
 }
 
-// directed is how many outcomes the example of a direction names.
+// directed is the maximum number of outcomes in the example of a direction.
 const directed = 3
 
-// directionExample returns the commented-out setting that says which way outcomes are better. It is "" if the policy
-// has no outcomes or the setting exists.
+// directionExample returns the commented-out setting for the direction in which outcomes are better. It returns "" if
+// the policy has no outcomes, or if the setting exists.
 func directionExample(p PolicyInspection) string {
 	if directionSetting(p).Key != "" {
 		return ""
@@ -152,8 +152,8 @@ func directionExample(p PolicyInspection) string {
 	return "#direction: {" + strings.Join(ways, ", ") + "} # up, down or none: improvements do not page; return and reward are up by default"
 }
 
-// policyEntries returns an entry for each policy that needs one, with everything that a first run should review. If
-// all policies need the same settings, it returns a single entry for all.
+// policyEntries returns an entry for each policy that needs one, with everything that a first run should review. If all
+// policies need the same settings, it returns a single entry.
 func policyEntries(r inspection) (entries []policySettings, alike bool) {
 	same := func(a, b setting) bool { return a.Key == b.Key && a.Value == b.Value }
 	alike = len(r.Policies) > 1
@@ -198,7 +198,7 @@ func completed(p PolicyInspection, differ []setting) []setting {
 	return all
 }
 
-// escapeGlob returns the pattern that matches only the name. For "", which is no name, it returns "*".
+// escapeGlob returns the pattern that matches only the given name. For "", which is not a name, it returns "*".
 func escapeGlob(name string) string {
 	if name == "" {
 		return "*"
@@ -225,7 +225,7 @@ func settings(p PolicyInspection) []setting {
 	return out
 }
 
-// feedbackSetting returns how feedback that comes later is joined.
+// feedbackSetting returns the setting for joining delayed feedback.
 func feedbackSetting(p PolicyInspection) setting {
 	c := p.joined
 	if !c.Enabled() {
@@ -248,11 +248,12 @@ func feedbackSetting(p PolicyInspection) setting {
 	return setting{"feedback", value + "}", p.Feedback.why()}
 }
 
-// rated matches the outcomes that people are asked for. They are better if higher.
+// rated matches outcomes that are ratings by people. Higher values are better.
 var rated = regexp.MustCompile(`(?i)^outcome\.((human|user|customer|rater|annotator|labeler|reviewer|expert)[_.-]?(rating|score|preference)|rating|satisfaction|csat|nps|thumbs_?up)$`)
 
-// directionSetting keeps the given directions, and gives ratings by people one: telemetry does not say which way other
-// signals are better. Without it, the ratings of a policy that learns would not be judged.
+// directionSetting keeps the configured directions, and sets one for ratings by people. Telemetry does not show in
+// which direction other signals are better. Without a direction, the ratings of a policy that learns would not be
+// judged.
 func directionSetting(p PolicyInspection) setting {
 	var ways []string
 	if len(p.direction) == 0 {
@@ -274,7 +275,7 @@ func directionSetting(p PolicyInspection) setting {
 	return setting{"direction", "{" + strings.Join(ways, ", ") + "}", asInspected}
 }
 
-// fewUnits is how many units a group needs for a first baseline.
+// fewUnits is the number of units that a group needs for a first baseline.
 const fewUnits = 100
 
 // groupBySetting proposes no groups if most units are in groups that are too small for a baseline.
@@ -295,7 +296,7 @@ func groupBySetting(p PolicyInspection) setting {
 	return setting{}
 }
 
-// unitName returns the name of what the groups of the policy count in.
+// unitName returns the name of the units of the policy's groups.
 func (p PolicyInspection) unitName() finding.UnitName {
 	names := make([]finding.UnitName, len(p.Groups))
 	for i, g := range p.Groups {
@@ -313,7 +314,7 @@ func groupUnits(p PolicyInspection) (units []int64, total int64) {
 	return units, total
 }
 
-// median returns the lower median of sorted counts, 0 if there are none.
+// median returns the lower median of sorted counts, or 0 if there are none.
 func median(sorted []int64) int64 {
 	if len(sorted) == 0 {
 		return 0
@@ -355,8 +356,8 @@ func countSignals(p PolicyInspection, globs []string) int {
 	return n
 }
 
-// The proposed sizes of a baseline: smaller than the default if that would take longer than patientDays to fill,
-// larger if there are enough units, since detection improves with the size.
+// The proposed sizes of a baseline. They are smaller than the default if that would take longer than patientDays to
+// fill, and larger if there are enough units, since detection improves with the size.
 const (
 	patientDays    = 30
 	smallBaseline  = 100
@@ -365,16 +366,16 @@ const (
 	bestBaseline   = 2000
 )
 
-// An outcome that less than rareShare of the units have is rare. The baseline should hold rareInBaseline of them, twice as
-// many as its tests need, but at most mostForRare units.
+// An outcome is rare if less than rareShare of the units have it. The baseline should contain rareInBaseline units with
+// the outcome, twice as many as its tests need, but at most mostForRare units in total.
 const (
 	rareShare      = .05
 	rareInBaseline = 2 * rarity.LeastRare
 	mostForRare    = 10_000
 )
 
-// joinedBlocks is about how many blocks of steps become one, since those of an agent depend on each other: a larger baseline
-// takes as many times longer.
+// joinedBlocks is the approximate number of blocks of steps that are joined to one, because the blocks of an agent
+// depend on each other. A larger baseline takes as many times longer.
 const joinedBlocks = 16
 
 // endless reports whether the episodes of a policy never end, so that blocks of steps are judged.
@@ -382,8 +383,8 @@ func (p PolicyInspection) endless() bool {
 	return slices.ContainsFunc(p.Groups, func(g GroupInspection) bool { return g.Units > 0 && g.Ends[ingest.EndBlock.String()] == g.Units })
 }
 
-// baselineSetting chooses the size of the baseline: what the median group collects in two weeks, or half of the
-// telemetry if there is no clock.
+// baselineSetting chooses the size of the baseline: as many units as the median group collects in two weeks, or half of
+// the telemetry if there is no clock.
 func baselineSetting(p PolicyInspection) setting {
 	units, _ := groupUnits(p)
 	enough, why := float64(median(units)/2), fmt.Sprintf("a larger baseline detects smaller changes; the median group has %s", p.unitName().Count(median(units)))
@@ -397,7 +398,7 @@ func baselineSetting(p PolicyInspection) setting {
 	size, defaultSize := 0, watch.DefaultConfig().Baseline.Units
 	switch month := rate * patientDays; {
 	case median(units) < fewUnits:
-		return setting{} // too few to tell
+		return setting{} // not enough units to decide
 	case clock && month < mediumBaseline:
 		size = smallBaseline
 	case clock && month < float64(defaultSize):
@@ -423,7 +424,8 @@ func baselineSetting(p PolicyInspection) setting {
 	return setting{"baseline", fmt.Sprintf("{units: %d}", size), why}
 }
 
-// rarestOutcome returns the outcome of 0 and 1 that the fewest units have, of those that few have; 0 if there is none.
+// rarestOutcome returns the rare outcome of 0 and 1 that the fewest units have, with their share; the share is 0 if
+// there is none.
 func rarestOutcome(p PolicyInspection) (name string, share float64) {
 	for _, g := range p.Groups {
 		for _, s := range g.Signals {
@@ -455,14 +457,14 @@ func unitsPerDay(p PolicyInspection) (float64, bool) {
 	return rates[(len(rates)-1)/2], true
 }
 
-// The period of the budget that is proposed without a clock: budgetSteps steps, or as many episodes as that takes,
-// but at least budgetEpisodes.
+// The period of the proposed budget without a clock: budgetSteps steps, or the number of episodes that have so many
+// steps, but at least budgetEpisodes.
 const (
 	budgetSteps    = 1_000_000
 	budgetEpisodes = 2_000
 )
 
-// falseAlarmsSetting keeps a given budget. Without one, it proposes a budget in episodes or steps if no clock can be
+// falseAlarmsSetting keeps a configured budget. Otherwise it proposes a budget in episodes or steps if no clock can be
 // used.
 func falseAlarmsSetting(p PolicyInspection) setting {
 	given := p.falseAlarms
@@ -496,8 +498,8 @@ func rounded(x float64) float64 {
 // maxHints is the maximum number of labels in the hints.
 const maxHints = 20
 
-// groupingHints points out labels by which a policy might be grouped. Needs a decision whether each of their
-// values should have a separate baseline.
+// groupingHints suggests labels by which a policy could be grouped. A person must decide whether each of their values
+// should have a separate baseline.
 func groupingHints(r inspection) []string {
 	var out []string
 	for _, p := range r.Policies {
@@ -522,7 +524,7 @@ func kafkaYAML(b *strings.Builder, kafka config.KafkaConfig, r inspection, file 
 	}
 }
 
-// kafkaSettings returns the keys of ingest.kafka that a first run needs, and those that were given.
+// kafkaSettings returns the keys of ingest.kafka that a first run needs, and the configured ones.
 func kafkaSettings(kafka config.KafkaConfig, topic bool, file string) []setting {
 	defaults := config.Default().Ingest.Kafka
 	shown := map[string]string{
@@ -546,17 +548,17 @@ func kafkaSettings(kafka config.KafkaConfig, topic bool, file string) []setting 
 	return complete(reflect.ValueOf(&kafka).Elem(), reflect.ValueOf(&defaults).Elem(), why, shown)
 }
 
-// asInspected is the reason for a key that keeps its given value.
+// asInspected is the reason for a key that keeps its configured value.
 const asInspected = "from the configuration used for inspect"
 
-// section returns the shown keys of a section, each with its reason, and those that were given. given and defaults
-// are pointers to the section.
+// section returns the shown keys of a section, each with its reason, and the configured ones. given and defaults are
+// pointers to the section.
 func section(given, defaults any, shown map[string]string) []setting {
 	why := func(string) string { return asInspected }
 	return complete(reflect.ValueOf(given).Elem(), reflect.ValueOf(defaults).Elem(), why, shown)
 }
 
-// complete returns the keys of a section that differ from the defaults, and those that are shown in any case.
+// complete returns the keys of a section that differ from the defaults, and the keys in shown in any case.
 func complete(v, from reflect.Value, why func(key string) string, shown map[string]string) []setting {
 	changed, out := differing(v, from, why), []setting(nil)
 	for _, f := range yamlfile.Fields(v) {

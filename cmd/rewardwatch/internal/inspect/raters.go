@@ -14,23 +14,23 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Limits on what is kept of labels that may name raters.
+// Limits on the data that is kept on labels that may name raters.
 const (
 	ratersLabels = 64  // labels of decisions
 	ratersPairs  = 128 // pairs of an outcome and a label
-	ratersMost   = 200 // values of a pair: more are not a few people
+	ratersMost   = 200 // values of a pair: more values are not a few people
 )
 
-// When a label is proposed as that of the rater.
+// Conditions for proposing a label as the rater.
 const (
-	raterRatings  = 10   // of one rater, to count as known
-	raterShare    = .9   // of the ratings that come from known raters
-	raterChance   = 1e-6 // of levels that differ so much by chance: all labels and outcomes are tried
-	raterSpread   = .2   // of the levels, in standard deviations of the ratings of one rater
-	mostExplained = .9   // of the variance: a label that says what the outcome is names no rater
+	raterRatings  = 10   // minimum number of ratings by a rater who counts as known
+	raterShare    = .9   // minimum share of the ratings that come from known raters
+	raterChance   = 1e-6 // maximum probability that levels differ so much by chance; it is low, because all labels and outcomes are tried
+	raterSpread   = .2   // minimum spread of the levels, in standard deviations of the ratings of one rater
+	mostExplained = .9   // maximum share of the variance: a label that explains more describes the outcome, not the rater
 )
 
-// ratings sums up the outcomes of feedback by its labels.
+// ratings summarizes the outcomes in feedback by its labels.
 type ratings struct {
 	decided map[string]struct{} // labels of decisions
 	pairs   map[ratedPair]*ratedBy
@@ -39,13 +39,13 @@ type ratings struct {
 // ratedPair is an outcome and a label of feedback.
 type ratedPair struct{ outcome, label string }
 
-// ratedBy is the moments of an outcome by value of a label.
+// ratedBy is the moments of an outcome for each value of a label.
 type ratedBy struct {
 	by   map[string]*ingest.Moments
 	many bool // too many values
 }
 
-// decides notes the labels of a decision. They describe the request.
+// decides records the labels of a decision. They describe the request, so they cannot name raters.
 func (r *ratings) decides(e *ingest.Event) {
 	for _, l := range e.Labels {
 		if _, known := r.decided[l.Name]; !known && len(r.decided) < ratersLabels {
@@ -57,7 +57,7 @@ func (r *ratings) decides(e *ingest.Event) {
 	}
 }
 
-// see adds a record of feedback.
+// see adds a feedback record.
 func (r *ratings) see(e *ingest.Event) {
 	for _, o := range e.Outcomes {
 		for _, l := range e.Labels {
@@ -79,7 +79,7 @@ func (r *ratings) see(e *ingest.Event) {
 	}
 }
 
-// pair returns what is kept of a pair, nil if there is no room.
+// pair returns the data kept on a pair, or nil if there is no room.
 func (r *ratings) pair(outcome, label string) *ratedBy {
 	of := r.pairs[ratedPair{outcome, label}]
 	if of == nil && len(r.pairs) < ratersPairs {
@@ -96,11 +96,11 @@ func (r *ratings) pair(outcome, label string) *ratedBy {
 type proposedRaters struct {
 	label  string
 	raters int
-	spread float64 // of their levels, in standard deviations of the ratings of one rater
+	spread float64 // spread of their levels, in standard deviations of the ratings of one rater
 }
 
-// propose returns for each outcome the label whose values differ most in their levels, if any may name raters. Labels by
-// which episodes are grouped may not.
+// propose returns, for each outcome, the label with the largest differences between the levels of its values, if any
+// label may name raters. Labels by which episodes are grouped cannot.
 func (r *ratings) propose(groupBy []string) map[string]proposedRaters {
 	out := map[string]proposedRaters{}
 	for pair, of := range r.pairs {
@@ -117,8 +117,9 @@ func (r *ratings) propose(groupBy []string) map[string]proposedRaters {
 	return out
 }
 
-// levels compares the ratings of different raters (one-way analysis of variance, with the variance between raters estimated
-// by Henderson's method 1). It reports whether they are those of few people with their own levels.
+// levels compares the ratings of different raters (one-way analysis of variance, with the variance between raters
+// estimated by Henderson's method 1). It reports whether they look like the ratings of a few people with different
+// levels.
 func (of *ratedBy) levels() (found proposedRaters, differ bool) {
 	var all ingest.Moments
 	within, k, squares, rest := 0., 0., 0., int64(0)
@@ -146,7 +147,7 @@ func (of *ratedBy) levels() (found proposedRaters, differ bool) {
 	return found, chance < raterChance && found.spread >= raterSpread
 }
 
-// ratersSetting keeps the given raters.
+// ratersSetting keeps the configured raters.
 func ratersSetting(given watch.Raters) setting {
 	if len(given) == 0 {
 		return setting{}
@@ -154,8 +155,8 @@ func ratersSetting(given watch.Raters) setting {
 	return setting{"raters", flowMap(given), asInspected}
 }
 
-// ratersExample returns the commented-out setting that names who rates: that a label does is for a person to say. It is "" if
-// no label may, or if the setting exists.
+// ratersExample returns the commented-out setting for the label that names the rater, because a person must decide
+// whether it does. It returns "" if no label may name raters, or if the setting exists.
 func ratersExample(p PolicyInspection) string {
 	if len(p.raters) > 0 || len(p.ratedBy) == 0 {
 		return ""

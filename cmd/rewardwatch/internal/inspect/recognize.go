@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/registry"
 )
 
-// recognized is the share of messages that must be of a format.
+// recognized is the minimum share of messages that must have a format for it to be recognized.
 const recognized = .9
 
 // candidate is a format that messages may have.
@@ -21,7 +21,7 @@ type candidate struct {
 	sample []ingest.Message // as the JSON that a mapping reads; empty for telemetry version 1 in Protobuf
 }
 
-// recognize returns the format that the bytes of messages look like, nil if they look like none.
+// recognize returns the format that messages appear to have by their bytes, or nil if they match no format.
 func recognize(ctx context.Context, topic string, messages []ingest.Message, registryURL string) (*candidate, error) {
 	for _, c := range candidates(topic, messages, registryURL) {
 		as, err := c.OpenAs(keeper{&c.sample})
@@ -43,7 +43,7 @@ func recognize(ctx context.Context, topic string, messages []ingest.Message, reg
 	return nil, nil
 }
 
-// candidates returns the formats that messages may have by their headers and first bytes, the most special first.
+// candidates returns the formats that messages may have by their headers and first bytes, the most specific first.
 func candidates(topic string, messages []ingest.Message, registryURL string) []candidate {
 	of := func(name, why string) candidate {
 		return candidate{Topic: format.Topic{Topic: topic, Format: name}, why: why}
@@ -73,7 +73,7 @@ func candidates(topic string, messages []ingest.Message, registryURL string) []c
 	return []candidate{of(format.Protobuf, "are telemetry version 1 in Protobuf"), of(format.OTLP, "are OpenTelemetry logs in Protobuf")}
 }
 
-// most reports whether nearly all messages that are not empty are something.
+// most reports whether nearly all non-empty messages meet a condition.
 func most(messages []ingest.Message, is func(m *ingest.Message) bool) bool {
 	n, of := 0, 0
 	for i := range messages {
@@ -123,7 +123,7 @@ func hasMembers(names ...string) func(m *ingest.Message) bool {
 	}
 }
 
-// isFramed reports whether a message looks like one of Confluent's wire format. No other format begins with a zero.
+// isFramed reports whether a message appears to be in Confluent's wire format. No other format begins with a zero byte.
 func isFramed(m *ingest.Message) bool {
 	_, _, err := registry.Split(m.Value)
 	return err == nil

@@ -35,7 +35,7 @@ type inspection struct {
 	LeftOut  int64              `json:"left_out"`            // events of policies and groups beyond the limits
 	Policies []PolicyInspection `json:"policies"`            // in order of appearance
 	Config   *string            `json:"config"`              // the proposal, null without a valid event
-	Shapes   []ShapeJSON        `json:"shapes,omitempty"`    // what the records are, if they are not telemetry v1 in JSON
+	Shapes   []ShapeJSON        `json:"shapes,omitempty"`    // the recognized records, if they are not telemetry v1 in JSON
 
 	shapes []*shape
 }
@@ -44,7 +44,7 @@ type refusedJSON struct {
 	Reason  ingest.Reason `json:"reason"`
 	Records int64         `json:"records"`
 	First   placeJSON     `json:"first"`
-	Message string        `json:"message"` // of the first
+	Message string        `json:"message"` // message of the first one
 }
 
 // placeJSON is a record: its partition (0 in files), its offset (in files its index over all input), and its time.
@@ -64,7 +64,7 @@ type PolicyInspection struct {
 	Ignored    map[string]int64  `json:"ignored"`
 	Unfinished map[string]int64  `json:"unfinished"`
 	Feedback   *FeedbackJSON     `json:"feedback"` // null if decisions and feedback do not come apart
-	Warnings   []string          `json:"warnings"` // what keeps much of the traffic from being judged
+	Warnings   []string          `json:"warnings"` // what prevents much of the traffic from being judged
 	Groups     []GroupInspection `json:"groups"`   // in order of appearance
 
 	joined      feedback.Config
@@ -81,7 +81,7 @@ type LabelJSON struct {
 	Name    string      `json:"name"`
 	Values  int         `json:"values"`
 	AtLeast bool        `json:"at_least"` // there may be more
-	Share   wire.Number `json:"share"`    // of the events that have it
+	Share   wire.Number `json:"share"`    // share of the events that have the label
 	GroupBy bool        `json:"group_by"` // it has few enough values to group by
 }
 
@@ -92,7 +92,7 @@ type GroupInspection struct {
 	Agents   AgentsJSON        `json:"agents"`
 	Units    int64             `json:"units"`
 	Ends     map[string]int64  `json:"ends"`  // units by how they ended
-	Steps    *StepsJSON        `json:"steps"` // of an episode, null if none ended
+	Steps    *StepsJSON        `json:"steps"` // steps of an episode, null if none ended
 	Clock    clockJSON         `json:"clock"`
 	Versions versionsJSON      `json:"versions"`
 	Signals  []SignalJSON      `json:"signals"` // by name
@@ -102,20 +102,20 @@ type GroupInspection struct {
 	Notes    []string          `json:"notes"`  // what a person should know
 }
 
-// AgentsJSON says how many agents a group has.
+// AgentsJSON is the number of agents of a group.
 type AgentsJSON struct {
 	Count   int  `json:"count"`
 	AtLeast bool `json:"at_least"`
 }
 
-// StepsJSON describes how long episodes are.
+// StepsJSON summarizes the lengths of episodes.
 type StepsJSON struct {
 	Mean wire.Number `json:"mean"`
 	Q50  wire.Number `json:"q50"`
 	Q99  wire.Number `json:"q99"`
 }
 
-// clockJSON summarizes the time stamps. The rates are over the whole span, null if the clock is not usable.
+// clockJSON summarizes the timestamps. The rates are over the whole span, and null if the clock is not usable.
 type clockJSON struct {
 	Usable          bool          `json:"usable"`
 	First           *wire.Instant `json:"first"`
@@ -124,7 +124,7 @@ type clockJSON struct {
 	Weekly          bool          `json:"covers_weekly_cycle"`
 	Without         int64         `json:"without_ts"`
 	Backward        int64         `json:"backward"` // more than a minute before the previous event
-	Ahead           int64         `json:"ahead"`    // of this machine's clock
+	Ahead           int64         `json:"ahead"`    // in the future by this machine's clock
 	EventsPerSecond *wire.Number  `json:"events_per_second"`
 	UnitsPerDay     *wire.Number  `json:"units_per_day"`
 }
@@ -160,18 +160,18 @@ type SignalJSON struct {
 	SD         *wire.Number   `json:"sd"`
 	Min        *wire.Number   `json:"min"`
 	Max        *wire.Number   `json:"max"`
-	Missing    wire.Number    `json:"missing"`    // share of the units without it
-	NonFinite  wire.Number    `json:"non_finite"` // share of its values
+	Missing    wire.Number    `json:"missing"`    // share of the units without the signal
+	NonFinite  wire.Number    `json:"non_finite"` // share of the values that are not finite
 	Categories []categoryJSON `json:"categories"` // most common first
 	Others     int            `json:"others"`     // number of categories not listed
 	Factor     *wire.Number   `json:"dependence_factor"`
-	Unjudged   *string        `json:"unjudged"` // why no detector is armed on it
+	Unjudged   *string        `json:"unjudged"` // why no detector is armed
 	Reach      []wire.Reach   `json:"reach"`
-	// Mix is how the change from the first half of the units to the second is divided; null if no mix of labels or of
+	// Mix divides the change from the first half of the units to the second. It is null if no mix of labels or of
 	// observations certainly contributes.
 	Mix *wire.Mix `json:"mix"`
 
-	reach, curve string // for people
+	reach, curve string // text for people
 }
 
 type categoryJSON struct {
@@ -187,7 +187,7 @@ type faultJSON struct {
 	Unit   int64     `json:"unit"` // at which it first began
 }
 
-// baselineJSON is how much of a baseline the telemetry fills. Units is the number of its units that were frozen, Of
+// baselineJSON shows how much of a baseline the telemetry fills. Units is the number of units that were frozen, and Of
 // the number wanted. FalseAlarmUnits is the budget of false alarms in units, and Confidence how reliable it is; both
 // are null before the first freeze.
 type baselineJSON struct {
@@ -197,7 +197,7 @@ type baselineJSON struct {
 	Confidence      *string      `json:"confidence"`
 }
 
-// When a label is proposed: it has few enough values for each to have a baseline, and is in nearly every event.
+// Conditions for proposing a label: few enough values for each to have a baseline, and presence in nearly every event.
 const (
 	fewestValues = 2
 	mostValues   = 10
@@ -207,13 +207,13 @@ const (
 // weeklyDays is two weekly cycles.
 const weeklyDays = 14
 
-// clockShare is the share of events that must have a usable time, as for a baseline.
+// clockShare is the minimum share of events that must have a usable time, as for a baseline.
 const clockShare = .99
 
-// shownCategories is how many categories of an action the report lists.
+// shownCategories is the maximum number of categories of an action in the report.
 const shownCategories = 16
 
-// report returns the report on what was gathered.
+// report returns the report on the gathered data.
 func (i *inspector) report(counts recording.Counts, topic bool) inspection {
 	r := inspection{
 		Event: "inspection", Source: "files", Read: counts.Read, Accepted: counts.Accepted, NotTaken: counts.LeftOut, Refused: []refusedJSON{},
@@ -344,7 +344,7 @@ func (c *inspectedClock) report(g *inspectedGroup) clockJSON {
 	most := (1 - clockShare) * float64(g.events)
 	over := c.past
 	if float64(c.ahead) > most {
-		over = c.all // too many to be slips of a clock
+		over = c.all // too many for occasional errors of a clock
 	}
 	out := clockJSON{
 		First: wire.At(over.first), Last: wire.At(over.last), Days: len(c.days), Weekly: len(c.days) >= weeklyDays,
@@ -408,7 +408,7 @@ func (s *inspectedSignal) kind() string {
 	return kindNumber
 }
 
-// actionReport describes actions that are categories, even if they are also numbers.
+// actionReport describes actions that are categories, even if some are also numbers.
 func (g *inspectedGroup) actionReport(out *SignalJSON) {
 	out.Kind, out.Values = kindCategories, g.categorySteps
 	for name, n := range g.categories {
@@ -422,7 +422,7 @@ func (g *inspectedGroup) actionReport(out *SignalJSON) {
 	}
 }
 
-// rareNotes describes what is missing for a fall of the rate of rare values to be found.
+// rareNotes describes what is missing to detect a fall in the rate of rare values.
 func (g *inspectedGroup) rareNotes(judged *finding.GroupSummary) (notes []string) {
 	for i := range judged.Streams {
 		for _, note := range judged.Streams[i].Notes {
@@ -434,7 +434,7 @@ func (g *inspectedGroup) rareNotes(judged *finding.GroupSummary) (notes []string
 	return notes
 }
 
-// notes describes what keeps the group from being judged, or the judgment from being reliable.
+// notes describes what prevents the group from being judged, or makes the judgment unreliable.
 func (g *inspectedGroup) notes(r GroupInspection) []string {
 	notes := []string{}
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

@@ -18,24 +18,24 @@ import (
 	shapes "github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
 )
 
-// shape is what the records of a topic are found to be.
+// shape describes the recognized records of a topic.
 type shape struct {
 	topic    format.Topic
 	messages []ingest.Message
-	json     []ingest.Message // as a mapping reads them
-	why      string           // of the format
-	before   *sample.Report   // without a mapping
-	proposal *shapes.Proposal // nil for records that are telemetry version 1
-	sample   *sample.Report   // with the proposal
+	json     []ingest.Message // messages as a mapping reads them
+	why      string           // reason for the format
+	before   *sample.Report   // report without a mapping
+	proposal *shapes.Proposal // nil for records in telemetry version 1
+	sample   *sample.Report   // report with the proposal
 	files    []string         // nil for a topic
-	given    bool             // the configuration says what it is
+	given    bool             // the format is configured
 }
 
-// telemetryShare is the share of records from which on they need no mapping.
+// telemetryShare is the share of accepted records from which on no mapping is needed.
 const telemetryShare = .95
 
-// recognize finds out what the records are, and configures the formats and mappings for them. It reports whether anything
-// had to be configured.
+// recognize recognizes the records, and configures their formats and mappings. It reports whether anything had to be
+// configured.
 func (s *study) recognize(ctx context.Context) (bool, error) {
 	if err := s.keep(ctx); err != nil || len(s.shapes) == 0 {
 		return false, err
@@ -63,10 +63,10 @@ func (s *study) recognize(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// mostSeen is how many values of records without a mapping are listed.
+// mostSeen is the maximum number of values that are listed for records without a mapping.
 const mostSeen = 20
 
-// nothingFits says which values the records have of topics for which no mapping could be proposed.
+// nothingFits lists the values in the records of topics for which no mapping could be proposed.
 func (s *study) nothingFits() error {
 	var all []error
 	for _, f := range s.shapes {
@@ -89,8 +89,8 @@ func (s *study) nothingFits() error {
 	return errors.Join(all...)
 }
 
-// namedApart returns an error if the topics that were found would have one name, or files of one topic several: files are
-// read as those of the topic that they are named after.
+// namedApart returns an error if several recognized topics would have the same name, or the files of one topic
+// different names: a file is read as one of the topic that it is named after.
 func (s *study) namedApart() error {
 	if s.topic {
 		return nil
@@ -112,7 +112,7 @@ func (s *study) namedApart() error {
 	return nil
 }
 
-// configure configures the topics that were found: a local log has one, in JSON.
+// configure configures the recognized topics. A local log has a single topic, in JSON.
 func (s *study) configure() {
 	s.options.topic = ""
 	if s.cfg.Ingest.IsLocal() && len(s.shapes) == 1 && s.shapes[0].topic.IsJSON() {
@@ -125,7 +125,7 @@ func (s *study) configure() {
 	}
 }
 
-// keep keeps the messages of each topic; of files, those that are alike are of one.
+// keep keeps the messages of each topic. Files with the same type of records belong to one topic.
 func (s *study) keep(ctx context.Context) error {
 	listed := s.cfg.Ingest.Telemetry()
 	if s.topic {
@@ -139,13 +139,13 @@ func (s *study) keep(ctx context.Context) error {
 		return nil
 	}
 	if len(listed) > 1 || !listed[0].Mapping.IsZero() || s.options.topic != "" {
-		return nil // the configuration says what they are
+		return nil // their formats are configured
 	}
 	for _, file := range s.args {
 		kept, err := keepFiles(ctx, []string{file})
 		if err != nil || len(kept) == 0 {
 			s.shapes = nil
-			return err // such as a monitor.csv
+			return err // for example a monitor.csv
 		}
 		i := slices.IndexFunc(s.shapes, func(f *shape) bool {
 			return shapes.Alike(shapes.Topic{Name: topicOf(f.files[0]), Records: records(f.messages)}, shapes.Topic{Name: topicOf(file), Records: records(kept)})
@@ -175,7 +175,7 @@ func topicOf(file string) string {
 	}, name)
 }
 
-// recognize finds the format, and reads the messages in it without a mapping.
+// recognize recognizes the format, and reads the messages in it without a mapping.
 func (f *shape) recognize(ctx context.Context, registryURL string) error {
 	if f.given || len(f.messages) == 0 {
 		return nil
@@ -206,11 +206,11 @@ func (f *shape) recognize(ctx context.Context, registryURL string) error {
 	return err
 }
 
-// changed reports whether the records are something else than the configuration says.
+// changed reports whether the records differ from the configuration.
 func (f *shape) changed() bool { return f.proposal != nil || f.why != "" }
 
-// propose proposes mappings for the topics whose records are no telemetry version 1, and those that feedback on others
-// needs. It leaves out what would not make more of the records events.
+// propose proposes mappings for topics whose records are not in telemetry version 1, and for topics whose feedback
+// needs one. It omits mappings that would not turn more records into events.
 func (s *study) propose() {
 	var topics []shapes.Topic
 	var of []*shape
@@ -219,7 +219,7 @@ func (s *study) propose() {
 			t := shapes.Topic{Name: f.topic.Topic, Records: records(f.json)}
 			for i := range t.Records {
 				if f.topic.Format == format.CloudEvents {
-					t.Records[i].Headers = nil // which are members of the record
+					t.Records[i].Headers = nil // headers are members of the record
 				}
 			}
 			topics, of = append(topics, t), append(of, f)
@@ -232,7 +232,7 @@ func (s *study) propose() {
 	}
 }
 
-// worse reports whether the records are read worse without a proposal than with it.
+// worse reports whether fewer records can be read without a proposal than with it.
 func (f *shape) worse(p *shapes.Proposal) bool {
 	if f.before == nil {
 		return true
@@ -240,19 +240,19 @@ func (f *shape) worse(p *shapes.Proposal) bool {
 	all := float64(f.before.Read + f.before.NotTaken)
 	with := f.with(p)
 	if float64(f.before.Accepted) >= telemetryShare*all {
-		ends := f.topic.Format == format.OTLP && p.Has("terminated") // evaluations say nothing of the end
+		ends := f.topic.Format == format.OTLP && p.Has("terminated") // evaluations do not contain the end
 		return ends || len(p.Renamed()) > 0 && with != nil && with.Accepted >= f.before.Accepted
 	}
 	return with != nil && float64(with.Accepted) >= float64(f.before.Accepted)+(1-telemetryShare)*all
 }
 
-// with returns what a proposal makes of the records, nil if it cannot be used.
+// with returns the report on the records with a proposal, or nil if the proposal cannot be used.
 func (f *shape) with(p *shapes.Proposal) *sample.Report {
 	plan, err := format.Topic{Topic: f.topic.Topic, Mapping: p.Config()}.Open()
 	if err != nil {
 		return nil
 	}
-	out, _ := sample.Of(context.Background(), plan, f.json) // JSON, for which nothing is fetched
+	out, _ := sample.Of(context.Background(), plan, f.json) // for JSON, nothing needs to be fetched
 	return out
 }
 
@@ -260,7 +260,7 @@ func (f *shape) take(p *shapes.Proposal) {
 	f.proposal, f.topic.Mapping, f.sample = p, p.Config(), f.with(p)
 }
 
-// together makes one topic of files that are not alike, if that takes no mapping.
+// together treats different files as one topic, if they need no mapping.
 func (s *study) together() {
 	for _, f := range s.shapes {
 		if f.changed() {
@@ -271,7 +271,7 @@ func (s *study) together() {
 	s.shapes[0].topic.Topic = s.cfg.Ingest.Telemetry()[0].Topic
 }
 
-// policyName returns a name for a policy that records do not name: that of the topic, or of the file.
+// policyName returns a name for a policy that records do not name: the name of the topic or of the file.
 func (s *study) policyName() string {
 	name := s.args[0]
 	if !s.topic {
@@ -283,14 +283,14 @@ func (s *study) policyName() string {
 	return name
 }
 
-// ShapeJSON is what the records of a topic are found to be.
+// ShapeJSON describes the recognized records of a topic.
 type ShapeJSON struct {
 	Topic   string         `json:"topic"`
-	Files   []string       `json:"files,omitempty"` // whose records they are
+	Files   []string       `json:"files,omitempty"` // files with these records
 	Format  string         `json:"format"`
-	Why     string         `json:"why"`     // of the format, "" for JSON
+	Why     string         `json:"why"`     // reason for the format, "" for JSON
 	Mapping *string        `json:"mapping"` // null for telemetry v1
-	Sample  *sample.Report `json:"sample"`  // the first records, before and after it
+	Sample  *sample.Report `json:"sample"`  // the first records, and the events that they become
 }
 
 func (f *shape) report() ShapeJSON {
@@ -304,10 +304,10 @@ func (f *shape) report() ShapeJSON {
 	return out
 }
 
-// shownRecords is how many records text shows with what becomes of them. JSON has all of the sample.
+// shownRecords is the number of records that text shows with their events. JSON shows the whole sample.
 const shownRecords = 4
 
-// text prints the format and the mapping, and what it makes of the first records.
+// text prints the format, the mapping, and the resulting events of the first records.
 func (f *shape) text(w *inspectionWriter, several bool) {
 	of := ""
 	if several {
@@ -333,7 +333,7 @@ func (f *shape) text(w *inspectionWriter, several bool) {
 	w.WriteString("\n")
 }
 
-// logYAML writes ingest.log: with the mapping that is proposed, or as the configuration has it.
+// logYAML writes ingest.log, with the proposed mapping or as configured.
 func logYAML(b *strings.Builder, log config.LogConfig, found []*shape, file string) {
 	proposal, isMapped, defaults := shapes.Given(log.Mapping, asInspected), !log.Mapping.IsZero(), config.Default().Ingest.Log
 	if len(found) > 0 && found[0].proposal != nil {
@@ -355,7 +355,7 @@ func logYAML(b *strings.Builder, log config.LogConfig, found []*shape, file stri
 	}
 }
 
-// topicsYAML writes ingest.kafka.topics: with what is proposed for them, or as the configuration has them.
+// topicsYAML writes ingest.kafka.topics, with the proposals or as configured.
 func topicsYAML(b *strings.Builder, topics []format.Topic, found []*shape) {
 	b.WriteString("    topics:\n")
 	for _, t := range topics {
@@ -363,7 +363,7 @@ func topicsYAML(b *strings.Builder, topics []format.Topic, found []*shape) {
 		formatWhy := why
 		if i := slices.IndexFunc(found, func(f *shape) bool { return f.topic.Topic == t.Topic && !f.given }); i >= 0 {
 			why = "topic with the records; the mapping converts them to telemetry v1"
-			if found[i].why != "" { // else the configuration names the format
+			if found[i].why != "" { // otherwise the configuration names the format
 				formatWhy = found[i].why
 			}
 			if proposal = found[i].proposal; proposal == nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// inspectionWriter writes the report for people. Everything that comes from telemetry goes through printable.
+// inspectionWriter writes the report for people. All texts from telemetry are made printable.
 type inspectionWriter struct {
 	terminal.Sheet
 	topic bool
 }
 
-// inspectionText prints the report for people, and the proposal if it is wanted.
+// inspectionText prints the report for people, and the proposal if requested.
 func inspectionText(out io.Writer, r inspection, proposal bool) error {
 	w := &inspectionWriter{Sheet: terminal.Sheet{Paint: terminal.PaintFor(out)}, topic: r.Source == "topic"}
 	for _, f := range r.shapes {
@@ -51,7 +51,7 @@ func (w *inspectionWriter) heading(r inspection) {
 	}
 }
 
-// place formats the position of a record as the input numbers it.
+// place formats the position of a record in the numbering of the input.
 func (w *inspectionWriter) place(p placeJSON) string {
 	if w.topic {
 		return fmt.Sprintf("%d/%d", p.Partition, p.Offset)
@@ -80,7 +80,7 @@ func (w *inspectionWriter) policy(p PolicyInspection) {
 	}
 }
 
-// warnings prints what makes the verdict on a policy one on the smaller part of its traffic.
+// warnings prints warnings that only a smaller part of a policy's traffic is judged.
 func (w *inspectionWriter) warnings(p PolicyInspection) {
 	for _, warning := range p.Warnings {
 		fmt.Fprintf(w, "\n%s: policy %s: %s\n", w.Paint.In(terminal.Red, "WARNING"), terminal.Printable(p.Policy), terminal.Printable(warning))
@@ -162,7 +162,7 @@ func (a AgentsJSON) text() string {
 	return terminal.Plural(a.Count, "agent")
 }
 
-// unitName returns the name of what the group counts in.
+// unitName returns the name of the units of the group.
 func (g GroupInspection) unitName() finding.UnitName {
 	return finding.CountedUnit(g.Units, g.Ends[ingest.EndBlock.String()], assemble.BlockSteps)
 }
@@ -232,7 +232,7 @@ func (w *inspectionWriter) signals(signals []SignalJSON) {
 	w.Table(rows)
 }
 
-// remarks returns the categories, and why the signal is not judged.
+// remarks returns the categories, and the reason why the signal is not judged.
 func (s SignalJSON) remarks() string {
 	var parts []string
 	for _, c := range s.Categories {

@@ -1,5 +1,5 @@
-// Command manpages writes a manual page for each command of rewardwatch into a directory. It is a separate program, as
-// the renderer has no use in the service.
+// Command manpages writes a manual page for each command of rewardwatch into a directory. It is a separate program,
+// because the service does not need the renderer.
 package main
 
 import (
@@ -23,7 +23,8 @@ func main() {
 	}
 }
 
-// write leaves no page of a command that is gone. The date of a page is SOURCE_DATE_EPOCH, or now.
+// write removes the directory first, so that no page of a former command remains. The date of a page is
+// SOURCE_DATE_EPOCH, or now.
 func write(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -38,7 +39,7 @@ func write(dir string) error {
 	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Rewardwatch", Manual: "Rewardwatch"}, dir)
 }
 
-// forgetUser keeps the name of the user who builds out of the pages: it is the default of --by.
+// forgetUser removes the name of the user who builds the pages, which is the default of --by.
 func forgetUser(cmd *cobra.Command) {
 	if by := cmd.Flags().Lookup("by"); by != nil {
 		by.DefValue = ""

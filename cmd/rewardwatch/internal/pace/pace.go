@@ -1,5 +1,5 @@
-// Package pace spaces the saves and publications of policies: rarely where they take a long time, and soon after one
-// that failed.
+// Package pace spaces the saves and publications of policies: they are rare if they take a long time, and soon follow
+// one that has failed.
 package pace
 
 import (
@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Saves take at most a savesShare-th of the cores, but there is at least one in Longest, which bounds what a restart
-// judges again. Publications take at most a showsShare-th, but what is shown is never older than longestShown.
+// Saves take at most one savesShare-th of the cores, but there is at least one every Longest, which bounds the units
+// that a restart judges again. Publications take at most one showsShare-th, but the published state is never older than
+// longestShown.
 const (
 	savesShare   = 40
 	Longest      = 2 * time.Minute
@@ -17,38 +18,38 @@ const (
 	longestShown = 30 * time.Second
 )
 
-// Pace adapts the interval between the turns of a policy to what the turns of all policies take. A turn costs by the
-// groups that have judged a unit since the last one, so a large fleet that had its turns at a fixed interval could spend
-// most of its time on them. It is safe for concurrent use.
+// Pace adapts the interval between the turns of a policy to the time that the turns of all policies take. The cost of a
+// turn depends on the number of groups that have judged a unit since the last one. At a fixed interval, a large fleet
+// could spend most of its time on turns. Pace is safe for concurrent use.
 type Pace struct {
-	share   int // turns take at most one part of so many of the cores
+	share   int // turns take at most one share-th of the cores
 	longest time.Duration
-	total   atomic.Int64 // nanoseconds of the last turn of each policy, together
+	total   atomic.Int64 // total duration of the last turn of each policy, in nanoseconds
 }
 
-// OfSaves returns the pace of saves.
+// OfSaves returns the pace for saves.
 func OfSaves() *Pace { return &Pace{share: savesShare, longest: Longest} }
 
-// OfShows returns the pace at which the state of policies is published.
+// OfShows returns the pace for publishing the state of policies.
 func OfShows() *Pace { return &Pace{share: showsShare, longest: longestShown} }
 
-// Total returns the durations of the last turns of all policies, together.
+// Total returns the total duration of the last turns of all policies.
 func (p *Pace) Total() time.Duration { return time.Duration(p.total.Load()) }
 
-// Turns are those of one policy. One goroutine owns them.
+// Turns are the turns of one policy. One goroutine owns them.
 type Turns struct {
 	of       *Pace
-	last     time.Duration // what the last turn took
+	last     time.Duration // duration of the last turn
 	failures int           // in a row
 }
 
-// Policy returns the turns of another policy, which has had none yet.
+// Policy returns the turns of another policy, which has not had any yet.
 func (p *Pace) Policy() Turns { return Turns{of: p} }
 
-// Last returns how long the last turn took.
+// Last returns the duration of the last turn.
 func (s *Turns) Last() time.Duration { return s.last }
 
-// Ended notes a turn that has begun then, and whether it failed.
+// Ended records a turn that began at begun, and whether it failed.
 func (s *Turns) Ended(begun time.Time, err error) {
 	s.took(time.Since(begun))
 	if s.failures++; err == nil {
@@ -56,7 +57,7 @@ func (s *Turns) Ended(begun time.Time, err error) {
 	}
 }
 
-// Gone removes a policy that is judged no more from the total.
+// Gone removes a policy that is no longer judged from the total.
 func (s *Turns) Gone() { s.took(0) }
 
 func (s *Turns) took(now time.Duration) {
@@ -73,9 +74,9 @@ func (p *Pace) paced(every, total time.Duration, cores int) time.Duration {
 	return max(every, min(total*time.Duration(p.share)/time.Duration(cores), p.longest))
 }
 
-// afterFailures returns the interval after so many failures in a row: every after the first, twice as long after each
-// further one, and at most the usual one. A disk that was full for a moment would otherwise leave a large fleet unsaved
-// for twice as long.
+// afterFailures returns the interval after a number of failures in a row: every after the first, doubled for each
+// further failure, and at most the usual interval. Otherwise, a disk that was full for a moment could leave a large
+// fleet unsaved for twice as long.
 func afterFailures(every, usual time.Duration, failures int) time.Duration {
 	if failures == 0 {
 		return usual

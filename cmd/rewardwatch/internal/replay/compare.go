@@ -17,7 +17,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// compareWith also replays the same events under the configuration in file, and compares the results; "" for none.
+// compareWith also replays the same events with the configuration in a file, and compares the results. It does nothing
+// if file is "".
 func (r *replay) compareWith(ctx context.Context, file string) error {
 	if file == "" {
 		return nil
@@ -38,8 +39,8 @@ type alarmLog struct {
 	places map[string]int // index by id
 }
 
-// LoggedAlarm is an alarm, and how many units of its group had been read when it fired, without those of a baseline
-// from a file.
+// LoggedAlarm is an alarm with the number of units of its group that had been read when it fired, not counting a
+// baseline from a file.
 type LoggedAlarm struct {
 	alerts.Alarm
 	Units   int64
@@ -60,15 +61,15 @@ func (l *alarmLog) add(a alerts.Alarm, units int64) {
 	l.alarms = append(l.alarms, LoggedAlarm{Alarm: a, Units: units})
 }
 
-// ComparisonJSON is an alarm that the other configuration would add, remove, or raise at another unit. They are
-// printed one a line, after the alarms.
+// ComparisonJSON is an alarm that the other configuration would add, remove, or raise at another unit. Comparisons are
+// printed one per line, after the alarms.
 type ComparisonJSON struct {
 	Event  string             `json:"event"`  // "comparison"
 	Change string             `json:"change"` // "added", "removed" or "moved"
 	Policy string             `json:"policy"`
 	Group  map[string]string  `json:"group"`
 	Signal string             `json:"signal"`
-	Units  *int64             `json:"units"` // of a moved alarm: by how many units of its group it comes later; negative if earlier
+	Units  *int64             `json:"units"` // for a moved alarm, by how many units of its group it is later; negative if earlier
 	This   *comparedAlarmJSON `json:"this"`  // null if it was added
 	Other  *comparedAlarmJSON `json:"other"` // null if it was removed
 
@@ -83,14 +84,14 @@ type comparedAlarmJSON struct {
 	Index         int64         `json:"index"`
 	TS            *wire.Instant `json:"ts"`
 	OnsetIndex    int64         `json:"onset_index"`
-	ResolvedIndex *int64        `json:"resolved_index"` // null while it lasts
+	ResolvedIndex *int64        `json:"resolved_index"` // null while it is firing
 }
 
 // ComparisonSummaryJSON counts the alarms that fired under either configuration.
 type ComparisonSummaryJSON struct {
 	Event   string `json:"event"` // "comparison_summary"
-	Other   string `json:"other"` // its file
-	Same    int    `json:"same"`  // at the same unit
+	Other   string `json:"other"` // file of the other configuration
+	Same    int    `json:"same"`  // alarms that fired at the same unit
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Moved   int    `json:"moved"`
@@ -103,8 +104,8 @@ const (
 	AlarmMoved   = "moved"
 )
 
-// Compare matches the alarms of two replays of one input. Two alarms are the same drift if policy, group and signal
-// are the same, and the times from onset to end overlap. Each alarm is matched once.
+// Compare matches the alarms of two replays of the same input. Two alarms are the same drift if policy, group and
+// signal are equal, and the times from onset to end overlap. Each alarm is matched at most once.
 func Compare(this, other []LoggedAlarm) (lines []ComparisonJSON, same int) {
 	for i := range this {
 		a := &this[i]
@@ -161,7 +162,8 @@ func comparedAlarm(a alerts.Alarm) *comparedAlarmJSON {
 	return out
 }
 
-// Index returns the record at which the alarm fired, under this configuration if it fired there.
+// Index returns the record at which the alarm fired, under this configuration if it fired there, otherwise under the
+// other.
 func (c ComparisonJSON) Index() int64 {
 	if c.This != nil {
 		return c.This.Index
@@ -169,7 +171,7 @@ func (c ComparisonJSON) Index() int64 {
 	return c.Other.Index
 }
 
-// conclude prints what the other configuration would change, if there is one.
+// conclude prints the differences that the other configuration would make, if there is one.
 func (r *replay) conclude() error {
 	if r.other == nil {
 		return nil
@@ -196,7 +198,7 @@ func (r *replay) conclude() error {
 	})
 }
 
-// comparisonText prints one alarm that differs for people.
+// comparisonText prints for people an alarm that differs.
 func comparisonText(w io.Writer, c ComparisonJSON) error {
 	s := fmt.Sprintf("%-9s %s of %s", c.Change, terminal.Printable(c.Signal), terminal.Printable(c.group.String()))
 	switch c.Change {

@@ -15,12 +15,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// FaultRecord is a telemetry fault of a stream that began or ended. Index, TS and Unit are of the unit at which it
-// did. The offsets span the units from the fault's beginning to that one.
+// FaultRecord is a telemetry fault of a stream that began or ended. Index, TS and Unit belong to the unit at which it
+// did. The offsets span the units from the beginning of the fault to that unit.
 type FaultRecord struct {
 	Event    string            `json:"event"` // "fault"
 	State    string            `json:"state"` // "begun" or "ended"
-	ID       string            `json:"id"`    // the same when it begins and when it ends
+	ID       string            `json:"id"`    // the same for its beginning and its end
 	Policy   string            `json:"policy"`
 	Group    map[string]string `json:"group"`
 	Signal   string            `json:"signal"`
@@ -48,7 +48,7 @@ func faultState(f alerts.StreamFault) string {
 	return "begun"
 }
 
-// faultPlace returns the unit at which a fault entered its present state.
+// faultPlace returns the unit at which a fault entered its current state.
 func faultPlace(f alerts.StreamFault) finding.UnitRef {
 	if f.Ended {
 		return f.Until
@@ -87,17 +87,17 @@ func together(a, b alerts.StreamFault) bool {
 	return a.Rule == b.Rule && a.Ended == b.Ended && a.Since.Ordinal == b.Since.Ordinal && a.Until.Ordinal == b.Until.Ordinal
 }
 
-// FaultCount sums up the faults of a stream by one rule.
+// FaultCount summarizes the faults of a stream by one rule.
 type FaultCount struct {
 	Policy string            `json:"policy"`
 	Group  map[string]string `json:"group"`
 	Signal string            `json:"signal"`
 	Rule   string            `json:"rule"`
 	Times  int64             `json:"times"` // how often it began
-	State  string            `json:"state"` // of the last one: "begun" or "ended"
+	State  string            `json:"state"` // state of the last one: "begun" or "ended"
 }
 
-// faultsText lists the faults, "" if there are none.
+// faultsText lists the faults, or returns "" if there are none.
 func faultsText(p terminal.Paint, faults []FaultCount) string {
 	if len(faults) == 0 {
 		return ""
@@ -136,7 +136,7 @@ func (l *faultLog) add(g ingest.Group, f alerts.StreamFault) {
 	l.counts[i].State = faultState(f)
 }
 
-// tellFaults prints the faults that one unit's changes have begun or ended.
+// tellFaults prints the faults that began or ended with the changes of one unit.
 func (r *replay) tellFaults(changes []alerts.Change) error {
 	var moved []alerts.StreamFault
 	var g ingest.Group // the same for all changes of a unit
@@ -156,7 +156,7 @@ func (r *replay) tellFaults(changes []alerts.Change) error {
 		err := r.console.Print(faultLine(g, unit, f), func(w io.Writer) error {
 			with := func(other alerts.StreamFault) bool { return together(f, other) }
 			if slices.ContainsFunc(moved[:i], with) {
-				return nil // already printed with that one
+				return nil // already printed with the fault before
 			}
 			return faultText(w, g, unit, slices.DeleteFunc(slices.Clone(moved[i:]), func(other alerts.StreamFault) bool { return !with(other) }))
 		})

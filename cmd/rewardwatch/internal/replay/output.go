@@ -14,11 +14,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// The JSON objects that replay and demo print, one a line. Their field names are a contract: a field is always
+// The JSON objects that replay and demo print, one per line. Their field names are a contract: a field is always
 // present, and null if it has no value.
 
-// AlarmRecord is an alarm that fired or resolved. Index, TS and Unit are of the unit at which it did. The onset is
-// the first unit considered changed, from its first record on.
+// AlarmRecord is an alarm that fired or resolved. Index, TS and Unit belong to the unit at which it did. The onset is
+// the first unit that is considered changed, from its first record on.
 //
 // It is large because it has a field for each key of the JSON object.
 type AlarmRecord struct {
@@ -45,11 +45,11 @@ type AlarmRecord struct {
 	Before      wire.Versions     `json:"before"`
 	After       wire.Versions     `json:"after"`
 	Evidence    []string          `json:"evidence"`
-	Improvement bool              `json:"improvement"` // the signal has moved to its better side
+	Improvement bool              `json:"improvement"` // the signal has moved in its better direction
 	wire.AlarmContext
 }
 
-// SummaryRecord is the last object: what was read, and the state of every stream.
+// SummaryRecord is the last object: counts of the input, and the state of every stream.
 type SummaryRecord struct {
 	Event    string                  `json:"event"` // "summary"
 	Read     int64                   `json:"read"`
@@ -58,18 +58,18 @@ type SummaryRecord struct {
 	NotTaken int64                   `json:"not_taken,omitempty"` // records that the mapping leaves out
 	Units    int64                   `json:"units"`
 	Streams  []StreamRecord          `json:"streams"`
-	// Incidents are those that are open or recently closed, with the cause by the latest evidence.
+	// Incidents are the open and recently closed incidents, with the cause according to the latest evidence.
 	Incidents []IncidentRecord `json:"incidents"`
 	// Faults are the telemetry faults that were found, by stream and rule.
 	Faults []FaultCount `json:"faults"`
-	// Unfinished are the groups with episodes that have no end and so were not judged.
+	// Unfinished are the groups with episodes that have no end and were therefore not judged.
 	Unfinished []wire.Unfinished `json:"unfinished"`
 
 	why  string           // why nothing could be judged, if there are no units
 	unit finding.UnitName // of Units
 }
 
-// HistoryRecord is how a signal with an alarm went. The records of a replay follow its alarms.
+// HistoryRecord is the history of a signal with an alarm. The records of a replay follow its alarms.
 type HistoryRecord struct {
 	Event string `json:"event"` // "history"
 	wire.History
@@ -140,7 +140,7 @@ func AlarmLine(a alerts.Alarm) AlarmRecord {
 	}
 }
 
-// alarmPlace returns the unit at which an alarm entered its present state.
+// alarmPlace returns the unit at which an alarm entered its current state.
 func alarmPlace(a alerts.Alarm) finding.UnitRef {
 	if a.Resolved {
 		return a.ResolvedAt
@@ -219,7 +219,7 @@ func scoreLines(index int64, g finding.GroupSummary) []ScoreRecord {
 	return out
 }
 
-// summaryText prints for people what was read and the state of every stream.
+// summaryText prints for people the counts of the input and the state of every stream.
 func summaryText(w io.Writer, s SummaryRecord) error {
 	p := terminal.PaintFor(w)
 	var b strings.Builder
@@ -250,7 +250,8 @@ func summaryText(w io.Writer, s SummaryRecord) error {
 	return err
 }
 
-// Of returns the alarm of a line as the API would. found is the unit at which it fired, if an earlier line has it.
+// Of returns the alarm of a line in the form of the API. found is the unit at which it fired, if an earlier line
+// contains it.
 func (a *AlarmRecord) Of(found wire.Unit) wire.Alarm {
 	here := wire.Unit{Ordinal: a.Unit, FirstOffset: a.Index, Offset: a.Index, TS: a.TS}
 	out := wire.Alarm{
@@ -271,7 +272,7 @@ func (a *AlarmRecord) Of(found wire.Unit) wire.Alarm {
 	return out
 }
 
-// unfinishedText says which part of the traffic is not judged.
+// unfinishedText describes the part of the traffic that is not judged.
 func unfinishedText(u wire.Unfinished) string {
 	return fmt.Sprintf("Not judged: %s, group %s: %s.", terminal.Printable(u.Policy), terminal.Printable(terminal.LabelsText(u.Group)), u.Note())
 }

@@ -33,7 +33,7 @@ type replayOptions struct {
 	config, compare, scores, report, policy, topic string
 }
 
-// NewCommand returns the verb replay.
+// NewCommand returns the replay command.
 func NewCommand(c *terminal.Console) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
@@ -83,7 +83,7 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 		}
 	}
 	if o.report != "" {
-		if _, err := os.Stat(filepath.Dir(o.report)); err != nil { // found out now, not after hours of reading
+		if _, err := os.Stat(filepath.Dir(o.report)); err != nil { // reported now, not after hours of reading
 			return fmt.Errorf("write the report: %w", err)
 		}
 		r.courses = plots.Courses{}
@@ -108,15 +108,13 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	return nil
 }
 
-// replay is the whole path in one goroutine: a processor that folds events into units, and the same workers as the
-// service.
-//
-// It is large because it is a whole service in one goroutine.
+// replay is a whole service in one goroutine: a processor that turns events into units, and the same workers as the
+// service. This is why it is large.
 type replay struct {
 	cfg      *config.Config
 	console  *terminal.Console
-	topics   []string             // of the files, by index, if there are several
-	registry *prometheus.Registry // of the metrics of the first stage
+	topics   []string             // topics of the files, by index, if there are several
+	registry *prometheus.Registry // for the metrics of the first stage
 	intake   *engine.Intake
 	recorded *engine.Recordings
 	limit    *capacity.StreamLimit
@@ -127,15 +125,15 @@ type replay struct {
 	courses  plots.Courses // nil without --report
 	events   int64
 	units    int64
-	blocks   int64 // of units
+	blocks   int64 // number of blocks among the units
 	refusals *terminal.Refusals
-	seen     map[ingest.Group]int64 // units
+	seen     map[ingest.Group]int64 // number of units
 	log      *alarmLog              // nil if nothing is compared
-	other    *replay                // of the same events under another configuration; it prints nothing
+	other    *replay                // replay of the same events with another configuration; it prints nothing
 	compared string                 // the file of that configuration
 	faults   *faultLog
 	alarmed  []alarmedSignal
-	found    bool // a drift that is no improvement, or a telemetry fault
+	found    bool // a drift that is not an improvement, or a telemetry fault
 	failed   error
 }
 
@@ -204,7 +202,7 @@ func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
 	return nil
 }
 
-// worker returns the worker of a policy, and creates it if necessary; nil if the policy is not watched.
+// worker returns the worker of a policy, and creates it if necessary. It returns nil if the policy is not watched.
 func (r *replay) worker(ctx context.Context, policy string) (*engine.Worker, error) {
 	if d, known := r.workers[policy]; known {
 		return d, nil
@@ -225,7 +223,7 @@ func (r *replay) worker(ctx context.Context, policy string) (*engine.Worker, err
 	return d, nil
 }
 
-// Changed implements effects. It prints what the service would act on.
+// Changed implements effects. It prints the changes on which the service would act.
 func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
 	for _, change := range changes {
 		a := change.Alarm
@@ -244,7 +242,7 @@ func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
 	return r.tellFaults(changes)
 }
 
-// finish writes the summary, even if the input broke off.
+// finish writes the summary, even if the input was incomplete.
 func (r *replay) finish(o replayOptions, files []string, counts recording.Counts) error {
 	var summaries []*finding.Summary
 	var incidents []alerts.Incident
@@ -270,7 +268,7 @@ type alarmedSignal struct {
 	signal string
 }
 
-// tellHistories prints how the signals with alarms went, as JSON only: explain draws them.
+// tellHistories prints the histories of signals with alarms, only as JSON, for explain to draw.
 func (r *replay) tellHistories(summaries []*finding.Summary) error {
 	if r.console.Output != terminal.OutputJSON {
 		return nil
@@ -288,7 +286,7 @@ func (r *replay) tellHistories(summaries []*finding.Summary) error {
 	return nil
 }
 
-// groupOf returns the summary of a group, nil if there is none.
+// groupOf returns the summary of a group, or nil if there is none.
 func groupOf(summaries []*finding.Summary, group ingest.Group) *finding.GroupSummary {
 	for _, s := range summaries {
 		for i := range s.Groups {
@@ -300,7 +298,7 @@ func groupOf(summaries []*finding.Summary, group ingest.Group) *finding.GroupSum
 	return nil
 }
 
-// unitName returns the name of what was replayed.
+// unitName returns the name of the replayed units.
 func (r *replay) unitName() finding.UnitName {
 	return finding.CountedUnit(r.units, r.blocks, assemble.BlockSteps)
 }

@@ -34,7 +34,7 @@ func (r *replay) writeReport(o replayOptions, files []string, counts recording.C
 	return nil
 }
 
-// past returns how the signals of a group went.
+// past returns the histories of the signals of a group.
 func (r *replay) past(g ingest.Group) history.Record {
 	record, _ := r.workers[g.Policy].Policy.History(g) // a replay evicts no group
 	return record
@@ -51,7 +51,7 @@ func writePrintable(w io.Writer, text string) error {
 	return nil
 }
 
-// readFacts describes what was read, and under which configuration.
+// readFacts describes the input and the configuration.
 func readFacts(o replayOptions, files []string, counts recording.Counts, units int64, unit finding.UnitName) []words.Fact {
 	name := "files"
 	var facts []words.Fact
@@ -79,7 +79,7 @@ func readFacts(o replayOptions, files []string, counts recording.Counts, units i
 		words.Fact{unit.Sized(), terminal.Thousands(units)})
 }
 
-// incidentFacts describes what an incident's alarms do not.
+// incidentFacts describes the facts of an incident that are not part of its alarms.
 func incidentFacts(i alerts.Incident) []words.Fact {
 	facts := []words.Fact{{"incident", i.ID}, {"severity", string(i.Severity)}, {"opened", i.Opened.Words(i.UnitName())}}
 	if i.Closed {

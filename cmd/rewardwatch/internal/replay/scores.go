@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// scoresFile is the file of --scores. It is created with the first score, or at the end: input that cannot be read leaves
-// what was there before.
+// scoresFile is the file of --scores. It is created with the first score, or at the end, so that an input that cannot
+// be read leaves an existing file unchanged.
 type scoresFile struct {
 	name string
 	file *os.File
 	text *bufio.Writer
 }
 
-// newScoresFile returns an error if the directory is missing, which is found out now, not after hours of reading.
+// newScoresFile returns an error if the directory is missing, so that this is reported now, not after hours of reading.
 func newScoresFile(name string) (*scoresFile, error) {
 	if _, err := os.Stat(filepath.Dir(name)); err != nil {
 		return nil, fmt.Errorf("write scores: %w", err)
@@ -43,7 +43,7 @@ func (f *scoresFile) Write(b []byte) (int, error) {
 	return f.text.Write(b)
 }
 
-// finish writes what is left.
+// finish writes the remaining text.
 func (f *scoresFile) finish() error {
 	if err := f.create(); err != nil {
 		return err

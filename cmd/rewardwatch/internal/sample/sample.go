@@ -16,10 +16,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// shown is how many records a report shows.
+// shown is the maximum number of records in a report.
 const shown = 10
 
-// Report is what has become of the records of a sample.
+// Report is the result of reading the records of a sample.
 type Report struct {
 	Read     int64           `json:"read"`      // accepted and refused records
 	Accepted int64           `json:"accepted"`  // events
@@ -29,7 +29,7 @@ type Report struct {
 	Records  []Record        `json:"records"`   // the first records with an event
 }
 
-// Refusal is how many records were refused for a reason.
+// Refusal counts the records that were refused for a reason.
 type Refusal struct {
 	Reason  ingest.Reason `json:"reason"`
 	Records int64         `json:"records"`
@@ -49,8 +49,8 @@ type Record struct {
 	Events []json.RawMessage `json:"events"`
 }
 
-// Usable reports whether a sample shows that its format and its mapping fit: some record is an event, and every field
-// that has no default has a value in some record.
+// Usable reports whether a sample shows that its format and its mapping fit: at least one record is an event, and every
+// field without a default has a value in some record.
 func (r *Report) Usable() bool { return r.Accepted > 0 && len(r.Missing) == 0 }
 
 // Read reads files as the lines of a topic.
@@ -96,8 +96,8 @@ func Of(ctx context.Context, f ingest.Format, messages []ingest.Message) (*Repor
 	return r, nil
 }
 
-// missing lists the fields without a value. Files have neither keys nor headers, and a default says that there need not
-// be a value.
+// missing lists the fields without a value. It omits sources that files do not have, such as keys and headers, and
+// fields with a default, which need not have a value.
 func (r *Report) missing(p *mapping.Plan, found []bool) {
 	for i := range p.Fields {
 		f := &p.Fields[i]
@@ -118,7 +118,7 @@ func (r *Report) refuse(e *ingest.RecordError, _ []byte) {
 	r.Refused[i].Records++
 }
 
-// watched is a format whose first records and their events are shown.
+// watched is a format that adds its first records and their events to a report.
 type watched struct {
 	ingest.Format
 	report *Report

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 )
 
-// longest is how much of a record is shown.
+// longest is the maximum length of a displayed record.
 const longest = 1000
 
 // Text prints a report for people.
@@ -27,7 +27,7 @@ func (r *Report) Text(out io.Writer) error {
 	return err
 }
 
-// RecordsText prints at most n of the first records, each with the events that it becomes.
+// RecordsText prints at most n of the first records, each with its events.
 func (r *Report) RecordsText(w io.Writer, n int) {
 	for _, record := range r.Records[:min(n, len(r.Records))] {
 		fmt.Fprintf(w, "\n  %s\n", short(record.Record))

@@ -28,11 +28,11 @@ const (
 	minEvery       = model.Duration(time.Second)
 	maxTimeout     = model.Duration(time.Minute)
 
-	maxSecret = 64 << 10    // bytes of output, as much as is read of a file with a secret
-	grace     = time.Second // for what a command leaves behind and that holds its output open
+	maxSecret = 64 << 10    // maximum number of bytes of output, the same as for a file with a secret
+	grace     = time.Second // time limit for processes that a command leaves behind with its output open
 )
 
-// ErrUnavailable is the error if a secret cannot be fetched or written, for errors.Is.
+// ErrUnavailable means that a secret cannot be fetched or written, for errors.Is.
 var ErrUnavailable = errors.New("secret unavailable")
 
 // Secret configures a secret that the service writes to a file, with mode 600, before it reads any secrets. The
@@ -76,7 +76,8 @@ func Check(all []Secret, report func(path, msg string)) {
 	}
 }
 
-// Write fetches every secret once and writes its file. It fails with ErrUnavailable for the first that is unavailable.
+// Write fetches every secret once and writes its file. It fails with ErrUnavailable for the first secret that it cannot
+// fetch or write.
 func Write(ctx context.Context, all []Secret) error {
 	for _, s := range all {
 		if err := s.renew(ctx); err != nil {
@@ -86,15 +87,15 @@ func Write(ctx context.Context, all []Secret) error {
 	return nil
 }
 
-// NewStale returns the metric of the secrets whose last renewal failed.
+// NewStale returns the metric for the secrets whose last renewal failed.
 func NewStale() prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: names.MetricStale, Help: "Number of secrets whose last renewal failed and whose old value is still in use.",
 	})
 }
 
-// Run renews the secrets of commands until ctx ends. What is read of a file is never half a secret. If a command fails,
-// its file remains as it is, and the failure is logged and counted in stale until the command succeeds again.
+// Run renews the secrets of commands until ctx ends. Readers of a file never see half a secret. If a command fails, its
+// file remains unchanged, and the failure is logged and counted in stale until the command succeeds again.
 func Run(ctx context.Context, all []Secret, stale prometheus.Gauge, log zerolog.Logger) {
 	var running sync.WaitGroup
 	for _, s := range all {
@@ -144,7 +145,7 @@ func (s Secret) renew(ctx context.Context) error {
 	return nil
 }
 
-// fetch returns the secret. Its errors contain nothing of what the command has written, which may be the secret.
+// fetch returns the secret. Its errors do not contain the output of the command, which may be the secret.
 func (s Secret) fetch(ctx context.Context) (string, error) {
 	if s.Env != "" {
 		text := os.Getenv(s.Env)
@@ -186,7 +187,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// write replaces a file at once, or leaves it as it is.
+// write replaces a file atomically, or leaves it unchanged.
 func write(file, text string) (err error) {
 	if old, err := os.ReadFile(file); err == nil && string(old) == text {
 		return os.Chmod(file, 0o600)
@@ -197,7 +198,7 @@ func write(file, text string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(temporary.Name()) // the error before says more
+			_ = os.Remove(temporary.Name()) // the earlier error is more helpful
 		}
 	}()
 	_, err = temporary.WriteString(text)

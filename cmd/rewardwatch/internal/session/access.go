@@ -12,11 +12,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
-// Access says who may change state with the forms of the pages.
+// Access decides who may change state with the forms of the pages.
 type Access struct {
-	// Tokens reads the tokens of which people show one once. It returns those that can be read, and an error for the
-	// others; in the context of a request it may read them once. It is nil if none is configured: then Local requests may
-	// change state.
+	// Tokens reads the tokens, one of which a person must show once. It returns the tokens that can be read, and an
+	// error for the others. In the context of a request, it may read them only once. It is nil if no token is
+	// configured: then, Local requests may change state.
 	Tokens func(context.Context) ([]access.Token, error)
 	// Local reports whether a request comes from this machine, addresses it by its own name, and has passed no proxy.
 	Local func(*http.Request) bool
@@ -26,23 +26,23 @@ type Access struct {
 	Failed  func(*http.Request)
 	// ExternalURL is the address at which people reach the service, "" if it is not configured.
 	ExternalURL string
-	// Store has the sessions that can be listed and ended. Without one, sessions end by themselves.
+	// Store contains the sessions that can be listed and ended. Without it, sessions only end by expiring.
 	Store *Store
-	// Provider is what the login page calls the provider at which people can log in, "" if there is none, and OnlyProvider that
-	// no token of a person is configured.
+	// Provider is the name on the login page of the provider at which people can log in, or "" if there is none.
+	// OnlyProvider means that no token of a person is configured.
 	Provider     string
 	OnlyProvider bool
 }
 
-// Reasons for which a form is not carried out, for errors.Is. People see their texts.
+// Reasons why a form is not carried out, for errors.Is. People see their texts.
 var (
 	ErrLoginNeeded = errors.New("log in first")
 	ErrNotLocal    = errors.New("decisions require a token: set http.token_file in the configuration. Without a token, only browsers on the " +
 		"same machine can decide, at a loopback address")
 )
 
-// Admit returns who sends a request, or why it may not change state: ErrLoginNeeded, ErrNotLocal, or an error of reading
-// the token.
+// Admit returns the sender of a request, or the reason why it may not change state: ErrLoginNeeded, ErrNotLocal, or an
+// error from reading the token.
 func (a Access) Admit(r *http.Request, now time.Time) (Person, error) {
 	if a.Tokens == nil {
 		if !a.Local(r) {
@@ -62,7 +62,7 @@ func (a Access) Admit(r *http.Request, now time.Time) (Person, error) {
 	for _, c := range cookies {
 		for _, token := range tokens {
 			if !token.Role.Permits(access.Read) {
-				continue // Login makes none with it, but its holder could
+				continue // Login makes no session with this token, but its holder could
 			}
 			who, until, valid := holder(c, token.Text, now)
 			who = who.with(token.Holder)
@@ -77,8 +77,8 @@ func (a Access) Admit(r *http.Request, now time.Time) (Person, error) {
 	return Person{}, ErrLoginNeeded
 }
 
-// Cookies returns what a request has in place of a session. A page of a sibling host can set a second cookie of the name without
-// the prefix, but not a valid one.
+// Cookies returns the session cookies of a request. A page of a sibling host can set a second cookie with the name
+// without the prefix, but not a valid one.
 func (a Access) Cookies(r *http.Request) []string {
 	var out []string
 	for _, name := range a.cookieNames(r) {
@@ -94,20 +94,21 @@ func (a Access) End(r *http.Request, now time.Time) {
 	if a.Store == nil {
 		return
 	}
-	_, _ = a.Admit(r, now) // makes a session known that was not used since the start
+	_, _ = a.Admit(r, now) // registers a session that has not been used since the start
 	for _, c := range a.Cookies(r) {
 		a.Store.end(c)
 	}
 }
 
-// Sees returns whether a person may see and end a session: an admin all, and others those of their own name if it is verified.
+// Sees returns a function that reports whether a person may see and end a session: an admin all sessions, and others
+// those with their own verified name.
 func Sees(who Person) func(Session) bool {
 	return func(s Session) bool {
 		return who.Role.Permits(access.Administer) || who.Known && s.who.Known && s.By == cmp.Or(who.By, ByToken) && s.Name == who.Name
 	}
 }
 
-// Holder returns who sends a request with a valid session, and whether it has one.
+// Holder returns the person of a request with a valid session, and whether it has one.
 func (a Access) Holder(r *http.Request, now time.Time) (Person, bool) {
 	if a.Tokens == nil {
 		return Person{}, false
@@ -116,7 +117,7 @@ func (a Access) Holder(r *http.Request, now time.Time) (Person, bool) {
 	return who, err == nil
 }
 
-// Login returns the session cookie of a person if given is a token of somebody who may read, and ErrWrongToken otherwise.
+// Login returns the session cookie for a person if given is a token that permits reading, and ErrWrongToken otherwise.
 func (a Access) Login(r *http.Request, given string, who Person, now time.Time) (*http.Cookie, error) {
 	if a.Allowed != nil && !a.Allowed(r) {
 		return nil, ErrTooManyGuesses
@@ -144,21 +145,21 @@ func (a Access) Login(r *http.Request, given string, who Person, now time.Time) 
 var (
 	ErrWrongToken     = errors.New("invalid token")
 	ErrTooManyGuesses = errors.New("too many invalid tokens from your address: try again later")
-	// ErrTooManySessions is only in the log.
+	// ErrTooManySessions appears only in the log.
 	ErrTooManySessions = errors.New("too many open sessions for this token")
 )
 
-// Cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.
+// Cookie returns a cookie that scripts cannot read and that requests from other sites do not send.
 func (a Access) Cookie(r *http.Request, session string, seconds int) *http.Cookie {
 	return cookieOf(a.Encrypted(r), session, seconds)
 }
 
-// CookieOutside returns the same cookie for a browser at the external address, even if a proxy hides that it uses https.
+// CookieOutside returns the same cookie for a browser at the external address, even if a proxy hides its use of https.
 func (a Access) CookieOutside(session string, seconds int) *http.Cookie {
 	return cookieOf(a.EncryptedOutside(), session, seconds)
 }
 
-// EncryptedOutside reports whether the external address is one of https.
+// EncryptedOutside reports whether the external address uses https.
 func (a Access) EncryptedOutside() bool {
 	at, err := url.Parse(a.ExternalURL)
 	return err == nil && at.Scheme == "https"
@@ -172,8 +173,8 @@ func cookieOf(encrypted bool, session string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: name, Value: session, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: encrypted}
 }
 
-// cookieNames returns the names under which a session may come, first the one under which it is set. Where a proxy sets its
-// own Host, only forms show that the browser uses https.
+// cookieNames returns the names that a session cookie may have; the first is the name with which it is set. If a proxy
+// sets its own Host, only forms show that the browser uses https.
 func (a Access) cookieNames(r *http.Request) []string {
 	if a.Encrypted(r) {
 		return []string{cookieOfHost}

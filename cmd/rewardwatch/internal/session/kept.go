@@ -14,17 +14,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 )
 
-// file is where a store keeps what a restart must not forget.
+// file is the file in which a store keeps everything that must survive a restart.
 type file struct {
 	path  string
 	terms string
 	tell  func(error)
 }
 
-// keptVersion is that of the format. A file of another version is not read: people log in again.
+// keptVersion is the version of the format. A file with another version is not read, and people must log in again.
 const keptVersion = 1
 
-// maxKept bounds what is read of a file, in bytes. A full store with the longest names needs half of it.
+// maxKept limits the size of a file that is read, in bytes. A full store with the longest names needs half of it.
 const maxKept = 64 << 20
 
 // kept is the content of the file.
@@ -34,8 +34,8 @@ type kept struct {
 	Sessions []keptSession `json:"sessions"`
 }
 
-// keptSession is a session without its cookie. One of a token is only kept once it was ended: until then, its cookie is
-// proof by itself.
+// keptSession is a session without its cookie. A session of a token is kept only after it was ended: until then, its
+// cookie is sufficient proof.
 type keptSession struct {
 	Session
 	Cookie string `json:"cookie_sha256"`
@@ -43,10 +43,11 @@ type keptSession struct {
 	Tenant string `json:"tenant,omitempty"`
 }
 
-// Keep has the store continue with the sessions in a file, and keep there from now on which sessions a provider has
-// opened, and which ones of tokens were ended. The file has hashes of their cookies, which let no one in. Sessions of a
-// provider that began under other terms are over, also for later starts: terms names what decides who may log in with
-// which role. tell receives why the file could not be read or written; without it, sessions end with the process.
+// Keep makes the store continue with the sessions in a file. From now on, it keeps there the sessions that a provider
+// has opened, and the token sessions that were ended. The file contains hashes of the cookies, which do not let anyone
+// in. Sessions of a provider that began under other terms end, also for later starts: terms identifies the settings
+// that decide who may log in with which role. tell is called if the file cannot be read or written; in that case,
+// sessions end with the process.
 func (s *Store) Keep(path, terms string, tell func(error)) {
 	s.saving.Lock()
 	s.file = &file{path, terms, tell}
@@ -64,10 +65,10 @@ func (s *Store) Keep(path, terms string, tell func(error)) {
 	} else if found.Version == keptVersion {
 		s.restore(found, terms)
 	}
-	_ = s.save() // which tells: sessions that are not continued must not return with the next start
+	_ = s.save() // which reports its error; sessions that were not restored must not return at the next start
 }
 
-// restore adds the sessions of a file that are not over.
+// restore adds the sessions of a file that have not expired.
 func (s *Store) restore(found kept, terms string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +80,7 @@ func (s *Store) restore(found kept, terms string) {
 	}
 }
 
-// readKept returns the content of a file, nil if there is none.
+// readKept returns the content of a file, or nil if there is none.
 func readKept(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +96,7 @@ func readKept(path string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// live returns the session as the store has it, or nil if it is none.
+// live returns the session in the form of the store, or nil if it is invalid.
 func (k *keptSession) live() *Session {
 	open := k.Session
 	key, err := hex.DecodeString(k.Cookie)
@@ -110,7 +111,8 @@ func (k *keptSession) live() *Session {
 	return &open
 }
 
-// save writes the file, if the store has one, and returns once it is on the disk. The file's tell has received its error.
+// save writes the file, if the store has one, and returns once it is on disk. It also reports its error to the file's
+// tell.
 func (s *Store) save() error {
 	s.saving.Lock()
 	defer s.saving.Unlock()

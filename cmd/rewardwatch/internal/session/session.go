@@ -1,5 +1,5 @@
-// Package session identifies who uses the console: someone with a token, someone logged in through a provider, or a
-// program on this machine.
+// Package session identifies the users of the console: people with a token, people logged in through a provider, and
+// programs on this machine.
 package session
 
 import (
@@ -14,27 +14,27 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
-// Names of the cookie that holds a login. Browsers take a cookie with the prefix only over https and for the whole of
-// exactly this host, so that neither clear text nor a page of a sibling host can replace it.
+// Names of the cookie of a login. Browsers accept a cookie with the prefix only over https, and only for exactly this
+// host and all of its paths, so that neither clear text nor a page of a sibling host can replace it.
 const (
 	CookieName   = "rewardwatch_session"
 	cookieOfHost = "__Host-" + CookieName
 )
 
-// Length is how long a login lasts before the token is needed again.
+// Length is the duration of a login, after which the token is needed again.
 const Length = 12 * time.Hour
 
-// Person is who uses the console.
+// Person is a user of the console.
 type Person struct {
-	Name  string // that of the token, or as the person has entered it; "" if it is unknown
-	Known bool   // whether the name is that of the token, or from the provider
-	By    string // ByProvider if the provider says who it is
+	Name  string // name of the token, or as entered by the person; "" if unknown
+	Known bool   // whether the name comes from the token or the provider
+	By    string // ByProvider if the provider has identified the person
 	Role  access.Role
 
-	Tenant string // that the person is confined to, "" for none
+	Tenant string // tenant to which the person is confined, "" for none
 }
 
-// with adds what is known of the holder of a token.
+// with adds the properties of the holder of a token.
 func (p Person) with(h access.Holder) Person {
 	if h.Name != "" {
 		p.Name, p.Known = h.Name, true
@@ -43,10 +43,10 @@ func (p Person) with(h access.Holder) Person {
 	return p
 }
 
-// New returns proof, valid until a time, that its owner has shown the token: that time, the name that the owner has entered,
-// random characters that tell it from others, and the HMAC-SHA256, with dots between. The service does not need to store it, so
-// a session outlives a restart and is valid for every instance with the same token. A change of the token ends it early, and a
-// Store may.
+// New returns proof, valid until a given time, that its owner has shown the token. It consists of that time, the name
+// that the owner has entered, random characters that make it unique, and the HMAC-SHA256, separated by dots. The
+// service does not need to store it, so a session survives a restart and is valid for every instance with the same
+// token. A change of the token ends it early, and a Store can end it.
 func New(token string, who Person, until time.Time) string {
 	return signed(token, who, until, rand.Text()[:10])
 }
@@ -59,11 +59,12 @@ func signed(token string, who Person, until time.Time, salt string) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// maxAhead is how far ahead a session may end: its owner can make one, and the clocks of instances differ.
+// maxAhead is the maximum time until a session ends: its owner could make one that never does. The clocks of instances
+// differ.
 const maxAhead = Length + time.Hour
 
-// holder returns whose session it is, until when, and whether it was made with this token and is still valid. It compares in
-// constant time.
+// holder returns the person of a session, when it ends, and whether it was made with this token and is still valid. It
+// compares in constant time.
 func holder(session, token string, now time.Time) (who Person, until time.Time, valid bool) {
 	end, rest, _ := strings.Cut(session, ".")
 	encoded, rest, _ := strings.Cut(rest, ".")

@@ -17,17 +17,18 @@ const (
 	ByProvider = "oidc"
 )
 
-// bounds are the most sessions of a store. Beyond that of a person, their oldest session ends. A full store admits no
-// further token sessions, and one with too many of a token none of that token, as one that had ended could be among them.
+// bounds are the maximum numbers of sessions in a store. If a person has more, the oldest of them ends. A full store
+// admits no further token sessions. With too many sessions of a token, it admits no more of that token, because it
+// could no longer remember that one of them was ended.
 type bounds struct {
 	all     int
 	ofOne   int
-	ofToken int // so that who has one token does not keep out the others
+	ofToken int // so that the holder of one token does not lock out others
 }
 
 var usualBounds = bounds{all: 20_000, ofOne: 20, ofToken: 2_000}
 
-const sinceLastUsed = time.Minute // how exact the last use is
+const sinceLastUsed = time.Minute // precision of the last use
 
 // Session is a login of one person in one browser.
 type Session struct {
@@ -35,29 +36,29 @@ type Session struct {
 	Name   string    `json:"name"`
 	Role   string    `json:"role"`
 	By     string    `json:"by"`   // "token" or "oidc"
-	From   string    `json:"from"` // the address of the browser, or of the proxy before it
+	From   string    `json:"from"` // address of the browser, or of the proxy in front of it
 	Opened time.Time `json:"opened"`
 	Used   time.Time `json:"used"`
 	Until  time.Time `json:"until"`
-	Own    bool      `json:"own"` // of the request that lists it
+	Own    bool      `json:"own"` // whether it is the session of the request that lists it
 
 	who   Person
-	key   [sha256.Size]byte // the hash of its cookie
-	token string            // the file of its token, "" for one of a provider
-	ended bool              // a token session, whose cookie is proof by itself
+	key   [sha256.Size]byte // hash of its cookie
+	token string            // file of its token, "" for a session of a provider
+	ended bool              // the token session was ended, although its cookie is proof by itself
 }
 
-// Store has the sessions of one instance: those that a provider has opened, and those of tokens that were used since the
-// start. Its methods are safe for concurrent use.
+// Store contains the sessions of one instance: those that a provider has opened, and the token sessions that were used
+// since the start. Its methods are safe for concurrent use.
 type Store struct {
 	now  func() time.Time
 	most bounds
 
-	saving sync.Mutex // locked before mu, so that nothing waits for the disk to know whose session it is
+	saving sync.Mutex // locked before mu, so that identifying a session never waits for the disk
 	file   *file      // nil before Keep
 
 	mu       sync.Mutex
-	sessions map[[sha256.Size]byte]*Session // by the hash of their cookie
+	sessions map[[sha256.Size]byte]*Session // by the hash of their cookies
 }
 
 // NewStore returns a store without sessions.
@@ -67,15 +68,16 @@ func NewStore(now func() time.Time) *Store {
 
 // Errors of End, for errors.Is. People see their texts.
 var (
-	// ErrUnknown means that there is no such session, or not for this person.
+	// ErrUnknown means that the session does not exist, or that the person may not see it.
 	ErrUnknown = errors.New("unknown session")
-	// ErrNotSaved means that the session is over, but only for this process.
+	// ErrNotSaved means that the session has ended, but only for this process.
 	ErrNotSaved = errors.New("the session has ended, but this could not be saved: it may be valid again after the service restarts")
 )
 
-// Open opens the session of a person whom a provider knows, and returns the value of its cookie, which is random.
+// Open opens a session for a person whom a provider has identified, and returns the value of its cookie, which is
+// random.
 func (s *Store) Open(r *http.Request, who Person, length time.Duration) string {
-	defer func() { _ = s.save() }() // which tells
+	defer func() { _ = s.save() }() // which reports its error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cookie, now := rand.Text()+rand.Text(), s.now()
@@ -93,8 +95,8 @@ func (s *Store) add(r *http.Request, cookie, token string, who Person, now, unti
 	}
 }
 
-// makeRoom forgets what is over, and ends the oldest sessions of a person who has too many. It reports whether it had to
-// end one of a provider, which the file still has.
+// makeRoom removes expired sessions, and ends the oldest sessions of a person who has too many. It reports whether it
+// had to end a session of a provider, which is still in the file.
 func (s *Store) makeRoom(now time.Time, who Person) (ended bool) {
 	var own []*Session
 	for key, open := range s.sessions {
@@ -115,7 +117,7 @@ func (s *Store) makeRoom(now time.Time, who Person) (ended bool) {
 	return ended
 }
 
-// dropOldest ends the session of a provider that was not used for longest, and reports whether there was one.
+// dropOldest ends the provider session that has not been used for the longest time, and reports whether there was one.
 func (s *Store) dropOldest() bool {
 	var oldest *Session
 	for _, open := range s.sessions {
@@ -129,7 +131,7 @@ func (s *Store) dropOldest() bool {
 	return oldest != nil
 }
 
-// of returns whose session of a provider a cookie is.
+// of returns the person of the provider session with a cookie.
 func (s *Store) of(cookie string) (Person, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,17 +143,18 @@ func (s *Store) of(cookie string) (Person, bool) {
 	return open.who, true
 }
 
-// admits reports whether a session of the token in a file has not been ended. It remembers the session, so that it can be.
+// admits reports whether a session with the token in a file has not been ended. It remembers the session, so that it
+// can be ended.
 func (s *Store) admits(r *http.Request, cookie, token string, who Person, until time.Time) bool {
 	known, ended := s.remember(r, cookie, token, who, until)
 	if ended {
-		_ = s.save() // which tells
+		_ = s.save() // which reports its error
 	}
 	return known
 }
 
-// remember adds a session of a token unless it is known. It reports whether the session is open, and whether one of a
-// provider had to end for it.
+// remember adds a token session unless it is known. It reports whether the session is open, and whether a provider
+// session had to end to make room.
 func (s *Store) remember(r *http.Request, cookie, token string, who Person, until time.Time) (open, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +176,7 @@ func (s *Store) remember(r *http.Request, cookie, token string, who Person, unti
 	return true, ended
 }
 
-// ofToken returns how many sessions of a token are not over, with those that were ended.
+// ofToken returns the number of sessions of a token that have not expired, including those that were ended.
 func (s *Store) ofToken(token string, now time.Time) int {
 	n := 0
 	for _, open := range s.sessions {
@@ -190,7 +193,7 @@ func (s *Session) use(now time.Time) {
 	}
 }
 
-// end ends the session of a cookie.
+// end ends the session with a cookie.
 func (s *Store) end(cookie string) {
 	s.mu.Lock()
 	open := s.sessions[sha256.Sum256([]byte(cookie))]
@@ -199,8 +202,8 @@ func (s *Store) end(cookie string) {
 		s.endIt(open)
 	}
 	s.mu.Unlock()
-	if ends { // anyone can send a cookie that is none
-		_ = s.save() // which tells
+	if ends { // anyone can send a cookie without a session
+		_ = s.save() // which reports its error
 	}
 }
 
@@ -235,7 +238,8 @@ func (s *Store) endOne(id string, may func(Session) bool) (Session, error) {
 	return Session{}, ErrUnknown
 }
 
-// List returns the open sessions that a caller may see, the one used last first. Those of cookies are its own.
+// List returns the open sessions that a caller may see, the most recently used first. Sessions with one of the cookies
+// are the caller's own.
 func (s *Store) List(may func(Session) bool, cookies ...string) []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,16 +14,17 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Bounds of sign-ins that have begun.
+// Bounds for sign-ins in progress.
 const (
 	attemptLength = 10 * time.Minute
 	maxUsed       = 100_000
 )
 
-// attempt is a sign-in that has begun. Only the browser keeps it, sealed, so that attempts of others cannot crowd it out.
+// attempt is a sign-in in progress. Only the browser keeps it, encrypted, so that attempts by others cannot displace
+// it.
 type attempt struct {
 	State, Nonce, Verifier string
-	Page                   string // to return to
+	Page                   string // page to return to
 	Until                  int64  // Unix time
 }
 
@@ -31,21 +32,21 @@ func newAttempt(page string, now time.Time) attempt {
 	return attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Page: page, Until: now.Add(attemptLength).Unix()}
 }
 
-// matches reports whether an answer is to this sign-in.
+// matches reports whether an answer belongs to this sign-in.
 func (a attempt) matches(state string) bool { return a.State != "" && same(a.State, state) }
 
-// same compares in constant time, whatever the lengths.
+// same compares texts in constant time, even if their lengths differ.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// sealer seals sign-ins with a key that only this process has.
+// sealer encrypts sign-ins with a key that only this process has.
 type sealer struct {
 	aead cipher.AEAD
 
 	mu   *sync.Mutex
-	used map[string]int64 // states of finished sign-ins until they expire
+	used map[string]int64 // states of finished sign-ins, with the times at which they expire
 }
 
 func newSealer() sealer {
@@ -65,12 +66,12 @@ func newSealer() sealer {
 func (s sealer) seal(a attempt) string {
 	text, err := json.Marshal(a)
 	if err != nil {
-		panic(err) // it has strings and a number
+		panic(err) // it consists of strings and a number
 	}
 	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, nil))
 }
 
-// open returns what was sealed, or ErrStale.
+// open returns the attempt that was sealed, or ErrStale.
 func (s sealer) open(kept string, now time.Time) (attempt, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(kept)
 	if err != nil {
@@ -84,8 +85,8 @@ func (s sealer) open(kept string, now time.Time) (attempt, error) {
 	return a, nil
 }
 
-// use reports whether a sign-in was not finished before. Where too many were, it forgets some: the provider itself accepts no
-// code twice.
+// use reports whether a sign-in has not been finished before. If too many have been, it forgets some; the provider
+// itself accepts no code twice.
 func (s sealer) use(a attempt, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

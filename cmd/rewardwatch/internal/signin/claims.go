@@ -10,10 +10,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
-// claims is what a provider says of a person.
+// claims are a provider's statements about a person.
 type claims map[string]any
 
-// at returns the claim of a path, nil if there is none. A name that contains the dots comes first, as such names are URLs.
+// at returns the claim at a path, or nil if there is none. A claim whose name contains the dots takes precedence,
+// because such names are URLs.
 func (c claims) at(path string) any {
 	if value, has := c[path]; has {
 		return value
@@ -29,7 +30,7 @@ func (c claims) at(path string) any {
 	return in
 }
 
-// texts returns the texts of a claim, which is a text or a list.
+// texts returns the texts of a claim that is a text or a list.
 func (c claims) texts(path string) []string {
 	switch value := c.at(path).(type) {
 	case string:
@@ -46,17 +47,17 @@ func (c claims) texts(path string) []string {
 	return nil
 }
 
-// unverified reports whether the e-mail address is one that the provider has not verified: people can enter that of somebody
-// else. Some providers do not say whether they have, as they have no addresses that people enter.
+// unverified reports whether the provider has not verified the e-mail address, so that people could enter the address
+// of somebody else. Some providers do not say, because people cannot enter addresses there.
 func (c claims) unverified() bool {
 	verified, says := c["email_verified"]
 	return c["email"] != nil && says && verified != true && verified != "true"
 }
 
-// byAddress reports whether the e-mail address decides who somebody is, or what they may do.
+// byAddress reports whether the e-mail address determines the name or the role of a person.
 func (p *Provider) byAddress() bool { return p.cfg.NameClaim == "email" || p.cfg.RolesClaim == "email" }
 
-// person returns who somebody is to the service, or ErrNoRole, ErrUnverified or ErrRefused.
+// person returns the identity of a person in the service, or ErrNoRole, ErrUnverified or ErrRefused.
 func (p *Provider) person(c claims) (session.Person, error) {
 	name, _ := c.at(p.cfg.NameClaim).(string)
 	if err := words.CheckText(p.cfg.NameClaim, name, words.MaxBy); err != nil {
@@ -81,7 +82,7 @@ func (p *Provider) person(c claims) (session.Person, error) {
 	return who, nil
 }
 
-// said describes the values of the claim with the roles, for the log.
+// said describes the values of the roles claim, for the log.
 func (p *Provider) said(values []string) string {
 	if len(values) == 0 {
 		return fmt.Sprintf("the provider sent no claim %q with roles", p.cfg.RolesClaim)

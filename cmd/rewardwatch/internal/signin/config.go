@@ -44,7 +44,7 @@ type Mapping struct {
 	Tenant string `yaml:"tenant"` // [tenant](tenants.md) that they are confined to, with any role except `admin`; requires `http.require_token`
 }
 
-// Default returns the defaults of a provider, of which none is configured.
+// Default returns the defaults for a provider. No provider is configured.
 func Default() Config {
 	return Config{
 		Title: "single sign-on", Scopes: []string{"profile", "email"}, NameClaim: "preferred_username", RolesClaim: "groups",
@@ -55,11 +55,12 @@ func Default() Config {
 // Enabled reports whether a provider is configured.
 func (c Config) Enabled() bool { return c.Issuer != "" }
 
-// Terms identifies what decides who may log in, with which name and role, and for how long. It reveals nothing of that.
+// Terms identifies the settings that decide who may log in, with which name and role, and for how long. It does not
+// reveal them.
 func (c Config) Terms() string {
 	text, err := json.Marshal([]any{c.Issuer, c.ClientID, c.Scopes, c.NameClaim, c.RolesClaim, c.Roles, c.Session})
 	if err != nil {
-		panic(err) // it has texts, lists of them, and a number
+		panic(err) // it consists of texts, lists of texts, and a number
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
@@ -69,7 +70,7 @@ func (c Config) Confines() bool {
 	return slices.ContainsFunc(c.Roles, func(m Mapping) bool { return m.Tenant != "" })
 }
 
-// rising lists the roles of people, the one that permits least first.
+// rising lists the roles of people in ascending order of rights.
 var rising = []access.Role{access.Viewer, access.Operator, access.Approver, access.Admin}
 
 // Check reports every value that is out of its range, with its path. external is the address of the service.
@@ -110,7 +111,7 @@ func (c Config) Check(external string, report func(path, msg string)) {
 	}
 }
 
-// badIssuer returns what is wrong with an address over which codes and tokens go, or "".
+// badIssuer returns the problem with an address that receives codes and tokens, or "".
 func badIssuer(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -122,7 +123,7 @@ func badIssuer(text string) string {
 	return ""
 }
 
-// encrypted reports whether what goes to an address cannot be read on the network.
+// encrypted reports whether data that is sent to an address cannot be read on the network.
 func encrypted(u *url.URL) bool {
 	return u.Hostname() != "" && (u.Scheme == "https" || u.Scheme == "http" && loopback(u))
 }

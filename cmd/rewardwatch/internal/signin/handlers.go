@@ -16,19 +16,19 @@ const (
 	FinishRoute = "GET /" + callback
 )
 
-// Handlers lead people to the provider, and let them in when they come back.
+// Handlers redirect people to the provider, and log them in when they return.
 type Handlers struct {
 	Provider *Provider
 	Access   session.Access
 	// PageOf returns the address of a page of the console relative to the root, and "" for anything else.
 	PageOf func(string) string
-	// Problem shows why a sign-in failed.
+	// Problem shows the reason why a sign-in failed.
 	Problem func(w http.ResponseWriter, r *http.Request, status int, why string)
-	// Ended is called with how each sign-in has ended, before it is answered. who has no name if it is unknown.
+	// Ended is called with the result of each sign-in, before it is answered. who has no name if the person is unknown.
 	Ended func(r *http.Request, who session.Person, status int, why error)
 }
 
-// The cookie of a sign-in that has begun. Other than that of a session, it comes along when the provider leads back.
+// The cookie of a sign-in in progress. Unlike a session's cookie, it is sent when the provider redirects back.
 const (
 	attemptCookie       = "rewardwatch_signin"
 	attemptCookieOfHost = "__Host-" + attemptCookie
@@ -42,7 +42,7 @@ func (h Handlers) cookie(value string, seconds int) *http.Cookie {
 	return c
 }
 
-// Begin leads a browser to the provider.
+// Begin redirects a browser to the provider.
 func (h Handlers) Begin(w http.ResponseWriter, r *http.Request) {
 	address, kept, err := h.Provider.Begin(h.PageOf(r.URL.Query().Get("next")))
 	if err != nil {
@@ -54,9 +54,9 @@ func (h Handlers) Begin(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// Finish lets a person in whom the provider has led back.
+// Finish logs in a person whom the provider has redirected back.
 func (h Handlers) Finish(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Referrer-Policy", "no-referrer") // the address has a code
+	w.Header().Set("Referrer-Policy", "no-referrer") // the URL contains a code
 	if h.Access.Allowed != nil && !h.Access.Allowed(r) {
 		w.Header().Set("Retry-After", "10")
 		h.Problem(w, r, http.StatusTooManyRequests, session.ErrTooManyGuesses.Error())
@@ -74,14 +74,14 @@ func (h Handlers) Finish(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	length := time.Duration(h.Provider.cfg.Session)
-	h.Access.End(r, h.Provider.now()) // of the person before
+	h.Access.End(r, h.Provider.now()) // of the person who was logged in before
 	http.SetCookie(w, h.Access.CookieOutside(h.Access.Store.Open(r, who, length), int(length.Seconds())))
 	h.Ended(r, who, http.StatusOK, nil)
 	goOn(w, "../../"+page)
 }
 
-// goOn leads to a page. A redirect would not do: the browser would count it as one of the provider's, and leave the session's
-// cookie out.
+// goOn opens a page. It does not use a redirect, because the browser would attribute it to the provider and not send
+// the session's cookie.
 func goOn(w http.ResponseWriter, page string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	to := html.EscapeString(page)
@@ -94,7 +94,7 @@ func goOn(w http.ResponseWriter, page string) {
 `, to, to) // a browser that is gone needs no answer
 }
 
-// refuse answers why a sign-in failed.
+// refuse answers with the reason why a sign-in failed.
 func (h Handlers) refuse(w http.ResponseWriter, r *http.Request, who session.Person, err error) {
 	status, why := http.StatusServiceUnavailable, ErrUnavailable
 	for _, known := range []struct {

@@ -21,17 +21,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Why a sign-in failed, for errors.Is.
+// Reasons why a sign-in failed, for errors.Is.
 var (
-	// ErrUnavailable is that the provider does not answer, or not as it should.
+	// ErrUnavailable means that the provider does not answer, or gives an invalid answer.
 	ErrUnavailable = errors.New("the sign-in provider cannot be reached")
-	// ErrRefused is that the provider does not confirm who it is: it may be a guess.
+	// ErrRefused means that the provider does not confirm the person, so the attempt may be a guess.
 	ErrRefused = errors.New("the sign-in was not confirmed by the provider")
-	// ErrStale is that the answer belongs to no sign-in that this browser has begun.
+	// ErrStale means that the answer does not belong to a sign-in that this browser has begun.
 	ErrStale = errors.New("this sign-in was not started in this browser or has expired")
-	// ErrNoRole is that the provider knows the person, but none of the configured roles is theirs.
+	// ErrNoRole means that the provider knows the person, but none of the configured roles applies.
 	ErrNoRole = errors.New("your account does not have a role that can log in here")
-	// ErrUnverified is that the e-mail address with which somebody would log in may be that of another person.
+	// ErrUnverified means that the e-mail address with which a person would log in may belong to somebody else.
 	ErrUnverified = errors.New("the sign-in provider has not verified your e-mail address")
 )
 
@@ -39,18 +39,18 @@ var (
 const (
 	patience  = 10 * time.Second
 	maxAnswer = 1 << 20
-	maxAge    = time.Hour // of what is known of the provider: keys that are new are fetched at once
+	maxAge    = time.Hour // for the provider's metadata; new keys are fetched at once
 	maxSkew   = 30 * time.Second
-	pause     = 5 * time.Second // after a failure, so that sign-ins do not wait for each other's
-	maxParam  = 8 << 10         // of a code or a state
+	pause     = 5 * time.Second // after a failure, so that sign-ins do not wait for each other's attempts
+	maxParam  = 8 << 10         // for a code or a state
 	callback  = "login/oidc/callback"
 )
 
-// Provider is the provider of a configuration. It asks the provider for nothing before the first sign-in, so that the service
-// starts without it. Its methods are safe for concurrent use.
+// Provider is the provider of a configuration. It does not contact the provider before the first sign-in, so the
+// service can start while the provider is unavailable. Its methods are safe for concurrent use.
 type Provider struct {
 	cfg      Config
-	redirect string // the address to which the provider leads people back
+	redirect string // address to which the provider redirects people
 	now      func() time.Time
 	seal     sealer
 	client   *http.Client
@@ -58,7 +58,7 @@ type Provider struct {
 	mu      sync.Mutex
 	found   *oidc.Provider
 	foundAt time.Time
-	failed  error // why the provider was not learned of when it was last asked, nil if it was
+	failed  error // error of the last discovery, nil if it succeeded
 	asked   time.Time
 }
 
@@ -79,13 +79,13 @@ func New(cfg Config, external string, now func() time.Time) (*Provider, error) {
 		}
 	}
 	p.client = &http.Client{Transport: bounded{t}, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // a secret goes to the address of the provider alone
+		return http.ErrUseLastResponse // secrets are only sent to the address of the provider
 	}}
 	_, err := p.secret()
 	return p, err
 }
 
-// bounded limits the length of answers.
+// bounded limits the size of answers.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -97,7 +97,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// secret reads the secret of the client, so that it can be replaced without a restart.
+// secret reads the client secret, so that it can be replaced without a restart.
 func (p *Provider) secret() (string, error) {
 	if p.cfg.ClientSecretFile == "" {
 		return "", nil
@@ -112,7 +112,7 @@ func (p *Provider) secret() (string, error) {
 	return text, nil
 }
 
-// discover returns what the provider says of itself.
+// discover returns the provider with its metadata.
 func (p *Provider) discover() (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *Provider) discover() (*oidc.Provider, error) {
 	if p.failed != nil && p.now().Sub(p.asked) < pause {
 		return p.known()
 	}
-	// The provider keeps the context for as long as it lives, to fetch keys with; the client has a timeout.
+	// The provider keeps the context forever, to fetch keys. The client has a timeout.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), p.client), p.cfg.Issuer)
 	if err == nil {
 		err = p.checkEndpoints(found)
@@ -134,7 +134,7 @@ func (p *Provider) discover() (*oidc.Provider, error) {
 	return p.known()
 }
 
-// checkEndpoints returns an error if an address that the provider names is not permitted.
+// checkEndpoints returns an error if the provider names an address that is not permitted.
 func (p *Provider) checkEndpoints(found *oidc.Provider) error {
 	var said struct {
 		Keys string `json:"jwks_uri"`
@@ -153,15 +153,16 @@ func (p *Provider) checkEndpoints(found *oidc.Provider) error {
 	return nil
 }
 
-// mayName reports whether a provider may name an address. In clear text, others on the network could read the secret and codes,
-// or replace the keys. Of a provider elsewhere, what listens on the service's own machine would get the secret.
+// mayName reports whether a provider may name an address. Without encryption, others on the network could read the
+// secret and codes, or replace the keys. A provider elsewhere must not name an http address on the service's own
+// machine, where another program would get the secret.
 func mayName(issuer, address string) bool {
 	from, err := url.Parse(issuer)
 	to, wrong := url.Parse(address)
 	return err == nil && wrong == nil && encrypted(to) && (to.Scheme == "https" || loopback(from))
 }
 
-// known returns what was last known of the provider.
+// known returns the provider as last discovered.
 func (p *Provider) known() (*oidc.Provider, error) {
 	if p.found == nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, p.failed)
@@ -180,8 +181,8 @@ func (p *Provider) oauth(found *oidc.Provider) (*oauth2.Config, error) {
 	}, nil
 }
 
-// Begin returns the address at which a person logs in, and what their browser must keep until they come back to a page. It
-// fails with ErrUnavailable.
+// Begin returns the address at which a person logs in, and a text that their browser must keep until they return to a
+// page. It fails with ErrUnavailable.
 func (p *Provider) Begin(page string) (address, kept string, err error) {
 	found, err := p.discover()
 	if err != nil {
@@ -195,8 +196,9 @@ func (p *Provider) Begin(page string) (address, kept string, err error) {
 	return client.AuthCodeURL(begun.State, oidc.Nonce(begun.Nonce), oauth2.S256ChallengeOption(begun.Verifier)), p.seal.seal(begun), nil
 }
 
-// Finish returns who has logged in, and the page to which they return. answer is what the browser brings from the provider,
-// and kept what Begin has returned to it. It fails with one of the errors of this package.
+// Finish returns the person who has logged in, and the page to which they return. answer is the query that the browser
+// brings from the provider, and kept the text that Begin has returned. Finish fails with one of the errors of this
+// package.
 func (p *Provider) Finish(ctx context.Context, answer url.Values, kept string) (who session.Person, page string, err error) {
 	begun, err := p.seal.open(kept, p.now())
 	if err != nil || !begun.matches(answer.Get("state")) {
@@ -222,7 +224,8 @@ func (p *Provider) Finish(ctx context.Context, answer url.Values, kept string) (
 	return who, begun.Page, err
 }
 
-// keysNotFetched is in the error of go-oidc if the keys of the provider cannot be read, which is no guess. It has no type.
+// keysNotFetched is part of the error of go-oidc if the keys of the provider cannot be read, which does not indicate a
+// guess. The error has no type.
 const keysNotFetched = "fetching keys"
 
 // exchange returns the claims of the person for whom the provider has issued a code.
@@ -260,7 +263,7 @@ func (p *Provider) exchange(ctx context.Context, code string, begun attempt) (cl
 	return out, p.complete(ctx, found, tokens, out)
 }
 
-// check returns why a token that the provider has signed is not for this sign-in.
+// check returns an error if a token signed by the provider is not for this sign-in.
 func (p *Provider) check(verified *oidc.IDToken, out claims, begun attempt) error {
 	azp, named := out["azp"].(string)
 	switch {
@@ -274,7 +277,7 @@ func (p *Provider) check(verified *oidc.IDToken, out claims, begun attempt) erro
 	return nil
 }
 
-// complete adds the claims that the provider only tells when asked.
+// complete adds the claims that the provider only returns from the userinfo endpoint.
 func (p *Provider) complete(ctx context.Context, found *oidc.Provider, tokens *oauth2.Token, out claims) error {
 	told := out.at(p.cfg.RolesClaim) != nil && out.at(p.cfg.NameClaim) != nil && (!p.byAddress() || out["email_verified"] != nil)
 	if told || found.UserInfoEndpoint() == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// The kinds of what a quota limits: the values of the label kind.
+// The kinds of quotas: the values of the label kind.
 const (
 	policies      = "policies"
 	groups        = "groups"
@@ -23,20 +23,20 @@ const (
 	units         = "units"
 )
 
-// Accounts count what each tenant uses, and what it has beyond its quota. They are safe for concurrent use.
+// Accounts count the usage of each tenant, and everything beyond its quota. They are safe for concurrent use.
 type Accounts struct {
 	tenants List
-	streams []*capacity.StreamLimit // by index of the tenant, the last one for policies of none
+	streams []*capacity.StreamLimit // by index of the tenant; the last one is for policies without a tenant
 	refused *prometheus.CounterVec
 	quota   *prometheus.GaugeVec
-	full    []atomic.Int64 // by index of the tenant: until when it is known to have too many policies, in Unix nanoseconds
+	full    []atomic.Int64 // by index of the tenant, the time until which it is known to have too many policies, in Unix nanoseconds
 
 	admitting sync.Mutex // held while a policy of a tenant is counted and added
 	// Watched calls yield with the policies that are judged. It is set before anything is counted.
 	Watched func(yield func(policy string) bool)
 }
 
-// The metrics with a value for streams, which their limits count.
+// Metrics that include the usage of streams, which is counted by the stream limits.
 var (
 	refusedOpts = prometheus.CounterOpts{
 		Name: names.MetricTenantRefused,
@@ -47,7 +47,7 @@ var (
 	refusedDesc = prometheus.NewDesc(refusedOpts.Name, refusedOpts.Help, []string{"tenant", "kind"}, nil)
 )
 
-// NewAccounts returns accounts in which nothing is used. Without tenants it registers no metric.
+// NewAccounts returns accounts without any usage. Without tenants, it registers no metric.
 func NewAccounts(l List, limits Limits, reg prometheus.Registerer) *Accounts {
 	labels := []string{"tenant", "kind"}
 	a := &Accounts{
@@ -110,7 +110,7 @@ func (a *Accounts) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// name returns the label of a tenant, "" for policies of none.
+// name returns the label of a tenant, or "" for policies without a tenant.
 func (a *Accounts) name(i int) string {
 	if i < len(a.tenants) {
 		return a.tenants[i].Name
@@ -118,7 +118,7 @@ func (a *Accounts) name(i int) string {
 	return ""
 }
 
-// Over returns the counters of what a partition has beyond the quota of a tenant, or of the policies of none.
+// Over returns the counters for everything in a partition beyond the quota of a tenant, or of the policies without one.
 func (a *Accounts) Over(i int) *assemble.Over {
 	if a == nil {
 		return nil
@@ -135,17 +135,17 @@ func (a *Accounts) Decisions(i int) prometheus.Counter {
 	return a.refused.WithLabelValues(a.name(i), openDecisions)
 }
 
-// Limit returns the limit of streams of a policy.
+// Limit returns the stream limit that applies to a policy.
 func (a *Accounts) Limit(policy string) *capacity.StreamLimit { return a.streams[a.tenants.Of(policy)] }
 
-// Limits returns the limits of streams, the last one for policies of no tenant.
+// Limits returns the stream limits; the last one is for policies without a tenant.
 func (a *Accounts) Limits() []*capacity.StreamLimit { return a.streams }
 
-// recount is how long a tenant is known to have too many policies: units of those beyond may be many, and counting takes
-// long where many are judged.
+// recount is the time for which a tenant is known to have too many policies. There may be many units of its excess
+// policies, and counting takes long if many policies are judged.
 const recount = time.Second
 
-// Full reports whether the tenant of a policy has as many others as it may have, and counts it if so.
+// Full reports whether the tenant of a policy already has the maximum number of other policies, and counts this if so.
 func (a *Accounts) Full(policy string, now time.Time) bool {
 	i := a.tenants.Of(policy)
 	if i == len(a.tenants) || a.tenants[i].Quota.Policies == 0 {
@@ -163,7 +163,7 @@ func (a *Accounts) Full(policy string, now time.Time) bool {
 	return true
 }
 
-// others returns how many policies of a tenant are judged besides one.
+// others returns the number of judged policies of a tenant except one.
 func (a *Accounts) others(i int, than string) (n int) {
 	for other := range a.Watched {
 		if other != than && a.tenants.Of(other) == i {
@@ -173,8 +173,8 @@ func (a *Accounts) others(i int, than string) (n int) {
 	return n
 }
 
-// Admit calls add, after which a policy is judged, unless its tenant is full. It reports whether it did. Partitions that bring
-// new policies at once are admitted one after another, as each must count those before it.
+// Admit calls add, after which a policy is judged, unless the tenant is full. It reports whether it has called add.
+// Partitions with new policies are admitted one after another, because each must count the policies before it.
 func (a *Accounts) Admit(policy string, add func()) bool {
 	i := a.tenants.Of(policy)
 	if i == len(a.tenants) || a.tenants[i].Quota.Policies == 0 {

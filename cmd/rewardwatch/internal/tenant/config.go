@@ -1,8 +1,8 @@
 // Package tenant divides policies and limits among tenants: it defines which tenant owns a policy, and how much each
 // tenant can use.
 //
-// Whose a policy is follows from its name alone, so that it is the same in every process and after every restart. Events
-// of a topic or with labels of a tenant get the name of the tenant in front of their policy.
+// The owner of a policy follows from the name of the policy alone, so it is the same in every process and after every
+// restart. If the topic or labels of an event belong to a tenant, its policy is prefixed with the name of that tenant.
 package tenant
 
 import (
@@ -54,7 +54,7 @@ func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*plain)(c))
 }
 
-// Limits are what the quotas of all tenants divide.
+// Limits are the limits that are divided among tenants.
 type Limits struct{ Streams, OpenEpisodes, OpenDecisions int }
 
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
@@ -101,7 +101,7 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 	}
 }
 
-// checkHidden reports what of a tenant the ones before it take away.
+// checkHidden reports settings of a tenant that have no effect because of tenants listed before it.
 func (l List) checkHidden(c Config, report func(path, msg string)) {
 	for _, before := range l {
 		if len(before.Labels) > 0 && len(c.Labels) > 0 && covers(before.Labels, c.Labels) {
@@ -115,7 +115,7 @@ func (l List) checkHidden(c Config, report func(path, msg string)) {
 	}
 }
 
-// covers reports whether what has the labels all has those of few, too.
+// covers reports whether everything with all labels of all also has those of few.
 func covers(few, all map[string]string) bool {
 	for name, value := range few {
 		if all[name] != value {
@@ -125,8 +125,8 @@ func covers(few, all map[string]string) bool {
 	return true
 }
 
-// hides reports whether a pattern is sure to match all names that another one matches: it is equal, or its only special
-// characters are stars.
+// hides reports whether a pattern certainly matches all names that another one matches: the two are equal, or its only
+// special characters are stars.
 func hides(first, glob string) bool {
 	return first == glob || !strings.ContainsAny(first, `?[\`) && signals.Match(first, glob)
 }
@@ -172,8 +172,8 @@ func streamsOf(q Quota) int   { return q.Streams }
 func episodesOf(q Quota) int  { return q.OpenEpisodes }
 func decisionsOf(q Quota) int { return q.OpenDecisions }
 
-// divide divides a limit among the tenants, and among what belongs to none, which comes last. It reports whether every
-// part is at least 1.
+// divide divides a limit among the tenants and, as the last part, the policies without a tenant. It reports whether
+// every part is at least 1.
 func (l List) divide(limit int, of func(Quota) int) (parts []int, fits bool) {
 	left, without := limit, 1
 	for _, c := range l {
@@ -194,19 +194,19 @@ func (l List) divide(limit int, of func(Quota) int) (parts []int, fits bool) {
 	return append(parts, max(1, left-even*(without-1))), even >= 1
 }
 
-// Streams divides limits.streams among the tenants, and among what belongs to none, which comes last.
+// Streams divides limits.streams among the tenants and, as the last part, the policies without a tenant.
 func (l List) Streams(limit int) []int {
 	parts, _ := l.divide(limit, streamsOf)
 	return parts
 }
 
-// OpenEpisodes divides limits.open_episodes as Streams does.
+// OpenEpisodes divides limits.open_episodes like Streams.
 func (l List) OpenEpisodes(limit int) []int {
 	parts, _ := l.divide(limit, episodesOf)
 	return parts
 }
 
-// OpenDecisions divides limits.open_decisions as Streams does.
+// OpenDecisions divides limits.open_decisions like Streams.
 func (l List) OpenDecisions(limit int) []int {
 	parts, _ := l.divide(limit, decisionsOf)
 	return parts
@@ -215,7 +215,7 @@ func (l List) OpenDecisions(limit int) []int {
 // List are all tenants.
 type List []Config
 
-// divider stands between the name of a tenant and that of its policy.
+// divider separates the name of a tenant from the name of its policy.
 const divider = ":"
 
 // Of returns the index of the tenant that a policy belongs to, and the number of tenants if it belongs to none.
@@ -231,7 +231,8 @@ func (l List) Of(policy string) int {
 	return len(l)
 }
 
-// named returns the index of the tenant whose name the name of a policy, or a pattern, begins with, -1 if there is none.
+// named returns the index of the tenant with whose name the name of a policy, or a pattern, begins, or -1 if there is
+// none.
 func (l List) named(policy string) int {
 	name, _, has := strings.Cut(policy, divider)
 	if !has {
@@ -240,7 +241,7 @@ func (l List) named(policy string) int {
 	return slices.IndexFunc(l, func(c Config) bool { return c.Name == name && c.prefixes() })
 }
 
-// Name returns the name of the tenant that a policy belongs to, "" if it belongs to none.
+// Name returns the name of the tenant that a policy belongs to, or "" if it belongs to none.
 func (l List) Name(policy string) string {
 	if i := l.Of(policy); i < len(l) {
 		return l[i].Name
@@ -248,7 +249,7 @@ func (l List) Name(policy string) string {
 	return ""
 }
 
-// Has reports whether there is a tenant of that name.
+// Has reports whether there is a tenant with a name.
 func (l List) Has(name string) bool {
 	return slices.ContainsFunc(l, func(c Config) bool { return c.Name == name })
 }
@@ -261,9 +262,9 @@ func (l List) Names() (names []string) {
 	return names
 }
 
-// Inbox returns the index of the topic, of those that can take records over HTTP, that takes the records of a tenant, or
-// of the platform if name is "": the first one of the tenant's own, or else the first one of no tenant. It is -1 if there is
-// none whose events can belong to the tenant.
+// Inbox returns the index of the topic for records that a tenant sends over HTTP, or the platform if name is "". topics
+// are those that accept records over HTTP. Inbox returns the tenant's own first topic, or else the first topic of no
+// tenant. It returns -1 if there is no topic whose events can belong to the tenant.
 func (l List) Inbox(name string, topics []string) int {
 	of := slices.IndexFunc(l, func(c Config) bool { return c.Name == name })
 	if of >= 0 {
@@ -276,7 +277,8 @@ func (l List) Inbox(name string, topics []string) int {
 	})
 }
 
-// Budget returns the share of each policy of the tenant of a policy in the budget of all, which is 0 if there is none.
+// Budget returns the share in the budget of a tenant for each of its policies; 0 if there is none. policy is one of
+// them.
 func (l List) Budget(policy string) watch.Budget {
 	i := l.Of(policy)
 	if i == len(l) || l[i].FalseAlarms.Budget == 0 {
@@ -286,5 +288,5 @@ func (l List) Budget(policy string) watch.Budget {
 	return watch.Budget{Budget: b.Budget / float64(l[i].Quota.Policies), Per: b.Per}
 }
 
-// prefixes reports whether policies of the tenant have its name in front of theirs.
+// prefixes reports whether the names of the tenant's policies begin with the name of the tenant.
 func (c Config) prefixes() bool { return len(c.Topics)+len(c.Labels) > 0 }

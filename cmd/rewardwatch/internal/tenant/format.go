@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Format returns the format of a topic whose events have the names of their tenants in front of their policies. It
-// refuses events that claim another one's name. Without tenants it returns the format as it is.
+// Format returns the format of a topic in which the names of policies are prefixed with the names of their tenants. It
+// refuses events that claim another tenant's name. Without tenants, it returns the format unchanged.
 func (l List) Format(topic string, of ingest.Format) ingest.Format {
 	if !slices.ContainsFunc(l, Config.prefixes) {
 		return of
@@ -20,7 +20,7 @@ func (l List) Format(topic string, of ingest.Format) ingest.Format {
 type format struct {
 	ingest.Format
 	tenants List
-	whole   int // index of the tenant of all events, -1 if there is none
+	whole   int // index of the tenant that all events belong to, -1 if there is none
 }
 
 // NewDecoder implements ingest.Format.
@@ -34,15 +34,15 @@ type decoder struct {
 	ingest.Decoder
 	tenants List
 	whole   int
-	names   []map[string]string // whole names of policies by their own, by index of the tenant
+	names   []map[string]string // by index of the tenant, prefixed names of policies by their own names
 
-	refuse  func(e *ingest.RecordError, raw []byte) // of the message in hand
-	refused int                                     // records of it
-	capped  func(e *ingest.RecordError, raw []byte) // is refuses, made once so that a message allocates none
+	refuse  func(e *ingest.RecordError, raw []byte) // refuses a record of the current message
+	refused int                                     // number of its records refused so far
+	capped  func(e *ingest.RecordError, raw []byte) // the method refuses, stored so that a message allocates nothing
 }
 
-// refuses passes on a refused record, with its bytes unless there are too many of them. What is refused here is of the same
-// message as what the decoder below refuses.
+// refuses passes on a refused record, with its bytes unless there are too many of them. Records that are refused here
+// and by the inner decoder belong to the same message.
 func (d *decoder) refuses(e *ingest.RecordError, raw []byte) {
 	if d.refused++; d.refused > ingest.MaxRefusals {
 		raw = nil
@@ -50,7 +50,7 @@ func (d *decoder) refuses(e *ingest.RecordError, raw []byte) {
 	d.refuse(e, raw)
 }
 
-// mostNames is how many names of policies are kept for each tenant, so that an event allocates none.
+// mostNames is the maximum number of policy names that are kept per tenant, so that an event allocates none.
 const mostNames = 4096
 
 // Prepare implements ingest.Preparer.
@@ -76,14 +76,14 @@ func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *i
 			continue
 		}
 		if kept < i {
-			dst[kept], dst[i] = dst[i], dst[kept] // which keeps the memory of both
+			dst[kept], dst[i] = dst[i], dst[kept] // keeps the memory of both
 		}
 		kept++
 	}
 	return dst[:kept]
 }
 
-// owner returns the index of the tenant whose topic or labels an event has, -1 if there is none.
+// owner returns the index of the tenant that has the topic or the labels of an event, or -1 if there is none.
 func (d *decoder) owner(e *ingest.Event) int {
 	if d.whole >= 0 {
 		return d.whole
@@ -101,7 +101,7 @@ func (d *decoder) owner(e *ingest.Event) int {
 	})
 }
 
-// named returns the whole name of a policy of a tenant.
+// named returns the prefixed name of a tenant's policy.
 func (d *decoder) named(tenant int, policy string) string {
 	if name, known := d.names[tenant][policy]; known {
 		return name

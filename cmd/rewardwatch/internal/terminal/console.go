@@ -1,4 +1,4 @@
-// Package terminal prints the output of commands: results, tables, colors, progress, and alarms in words.
+// Package terminal prints the output of commands: results, tables, colors, progress, and descriptions of alarms.
 package terminal
 
 import (
@@ -12,29 +12,30 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// ErrDriftFound ends a verb that succeeded and found drift or a telemetry fault: exit 1, with no further message.
+// ErrDriftFound ends a command that succeeded and found drift or a telemetry fault: exit status 1, with no further
+// message.
 var ErrDriftFound = errors.New("drift or a telemetry fault was found")
 
-// ErrReported ends a verb whose results already say what is wrong: exit 2, with no further message.
+// ErrReported ends a command whose results already describe the error: exit status 2, with no further message.
 var ErrReported = errors.New("reported")
 
-// Console is what the verbs read from and write to. Results go to Out; everything else goes to Err.
+// Console is the input and output of the commands. Results are written to Out, and everything else to Err.
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Output   outputFormat
 	LogLevel zerolog.Level
-	progress *Progress // of the running verb, nil for verbs that finish at once
+	progress *Progress // of the running command, nil for commands that finish at once
 }
 
-// Tell prints a message that is not a result, above the line of progress.
+// Tell prints a message that is not a result, above the progress line.
 func (c *Console) Tell(format string, args ...any) {
 	c.progress.Clear()
 	_, _ = fmt.Fprintf(c.Err, format+"\n", args...)
 }
 
-// Report prints an error for people. A position in a configuration is at the start of its line, where editors look
-// for it.
+// Report prints an error for people. A position in a configuration is at the start of its line, where editors look for
+// it.
 func (c *Console) Report(err error) {
 	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
 		_, _ = fmt.Fprintln(c.Err, bad)
@@ -49,7 +50,7 @@ type FileError struct {
 	Text string `json:"text"` // the whole line, as printed for people
 }
 
-// FileErrors returns problems as --output json shows them.
+// FileErrors returns problems in the form of --output json.
 func FileErrors(problems []yamlfile.Problem) []FileError {
 	out := make([]FileError, len(problems))
 	for i, p := range problems {
@@ -58,7 +59,7 @@ func FileErrors(problems []yamlfile.Problem) []FileError {
 	return out
 }
 
-// Log returns the logger of a verb. It writes lines for people, or JSON objects with --output json.
+// Log returns the logger of a command. It writes lines for people, or JSON objects with --output json.
 func (c *Console) Log() zerolog.Logger {
 	var w io.Writer = zerolog.ConsoleWriter{Out: c.Err, NoColor: true, TimeFormat: "15:04:05"}
 	if c.Output == OutputJSON {
@@ -98,7 +99,7 @@ const (
 	OutputJSON outputFormat = "json"
 )
 
-// Set reads the flag.
+// Set parses the value of the flag.
 func (f *outputFormat) Set(s string) error {
 	switch v := outputFormat(s); v {
 	case outputText, OutputJSON:
@@ -122,7 +123,7 @@ func (f *outputFormat) Type() string { return "text|json" }
 // LevelFlag is the value of --log-level.
 type LevelFlag zerolog.Level
 
-// Set reads the flag.
+// Set parses the value of the flag.
 func (l *LevelFlag) Set(s string) error {
 	switch s {
 	case "debug", "info", "warn", "error":

@@ -19,7 +19,7 @@ func AlarmText(w io.Writer, a alerts.Alarm) error {
 	return err
 }
 
-// what returns what an alarm found, and since when.
+// what returns the finding of an alarm, and its time.
 func what(a alerts.Alarm) (facts []words.Fact) {
 	unit := a.UnitName()
 	if a.Resolved {
@@ -41,7 +41,7 @@ func what(a alerts.Alarm) (facts []words.Fact) {
 	return append(facts, words.Fact{"detected", words.Place(a.At, unit, a.At.Pos)}, words.Fact{"score", scoreText(a)})
 }
 
-// why returns the cause, with at most most lines of the evidence for it.
+// why returns the cause, with at most most lines of evidence for it.
 func why(a alerts.Alarm, most int) []words.Fact {
 	facts := []words.Fact{{"cause", CauseText(a.Cause, a.Causes)}}
 	for _, e := range a.Evidence[:min(len(a.Evidence), most)] {
@@ -53,7 +53,8 @@ func why(a alerts.Alarm, most int) []words.Fact {
 	return append(facts, earned(a)...)
 }
 
-// earned returns what the accepted policy would have earned, and what that shows, as far as the evidence does not say so.
+// earned returns the estimated return of the accepted policy, and the conclusion, unless the evidence already contains
+// them.
 func earned(a alerts.Alarm) []words.Fact {
 	o := a.OffPolicy
 	if o == nil {
@@ -80,7 +81,7 @@ func where(a alerts.Alarm) []words.Fact {
 	return append(facts, words.Fact{"alarm", a.ID}, words.Fact{"incident", a.Incident})
 }
 
-// FactsText writes facts below the head of an alarm.
+// FactsText formats facts below the heading of an alarm.
 func FactsText(p Paint, a alerts.Alarm, facts []words.Fact) string {
 	head, mark := "DRIFT", Red
 	switch {
@@ -97,7 +98,7 @@ func FactsText(p Paint, a alerts.Alarm, facts []words.Fact) string {
 	return b.String()
 }
 
-// shownEvidence is how many pieces of evidence for a cause a list of alarms shows.
+// shownEvidence is the maximum number of pieces of evidence for a cause in a list of alarms.
 const shownEvidence = 4
 
 // CauseText names the cause, and the weights of all possible causes.
@@ -130,7 +131,7 @@ func scoreText(a alerts.Alarm) string {
 	return words.Short(a.Score) + " (threshold 1) by " + strings.Join(a.Detectors, ", ")
 }
 
-// StoryOf returns everything that is known of an alarm.
+// StoryOf returns all facts about an alarm.
 func StoryOf(a alerts.Alarm) []words.Fact {
 	facts := slices.Concat(what(a), why(a, len(a.Evidence)), otherCauses(a), versionFacts(a), where(a))
 	if more := effectText(a.Effect); more != "" {
@@ -140,7 +141,7 @@ func StoryOf(a alerts.Alarm) []words.Fact {
 	return facts
 }
 
-// effectText returns what an effect's own text leaves out.
+// effectText describes the parts of an effect that its own text omits.
 func effectText(e finding.Effect) string {
 	var parts []string
 	add := func(name string, x float64) {
@@ -176,7 +177,7 @@ func otherCauses(a alerts.Alarm) (facts []words.Fact) {
 	return facts
 }
 
-// versionFacts returns which versions acted before the onset and after it.
+// versionFacts returns the versions that acted before and after the onset.
 func versionFacts(a alerts.Alarm) (facts []words.Fact) {
 	name := "versions"
 	for _, v := range []struct{ of, before, after string }{

@@ -10,32 +10,32 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
-// Progress shows what a verb is doing in one line that it overwrites. It shows nothing unless it writes to a
+// Progress shows what a command is doing, in a line that it overwrites. It shows nothing if the output is not a
 // terminal.
 type Progress struct {
 	out      io.Writer
 	terminal bool
 	now      func() time.Time
 	shown    bool
-	what     string    // what the verb is doing
+	what     string    // what the command is doing
 	begun    time.Time // since when
-	drawn    time.Time // when the line was written last
+	drawn    time.Time // when the line was last written
 }
 
-// The least time between two lines of progress, and how long an activity must last before the time left is shown.
+// The minimum time between two progress lines, and how long an activity must last before the remaining time is shown.
 const (
 	progressEvery = 100 * time.Millisecond
 	progressSure  = 2 * time.Second
 )
 
-// NewProgress returns the progress of a verb. What the console prints appears above its line.
+// NewProgress returns the progress of a command. Other output of the console appears above its line.
 func NewProgress(c *Console) *Progress {
 	c.progress = &Progress{out: c.Err, terminal: controlled(c.Err), now: time.Now}
 	return c.progress
 }
 
-// Show writes a line: what is being done, and figures. If share (0 to 1) is known, it adds a bar and the time left. A
-// line that comes too soon after another is left out.
+// Show writes a line with the activity and figures. If share (0 to 1) is known, it adds a bar and the remaining time.
+// It omits a line that follows another too soon.
 func (p *Progress) Show(what string, share float64, figures string) {
 	if !p.begin(what) {
 		return
@@ -52,8 +52,8 @@ func (p *Progress) Show(what string, share float64, figures string) {
 	p.shown = true
 }
 
-// fitted returns line if it fits the terminal, and otherwise as much of shorter as fits: a line that wraps could not
-// be overwritten. 0 columns means unknown.
+// fitted returns line if it fits the terminal, and otherwise as much of shorter as fits, because a line that wraps
+// could not be overwritten. 0 columns means that the width is unknown.
 func fitted(columns int, line, shorter string) string {
 	switch {
 	case columns <= 0 || Width(line) < columns:
@@ -64,7 +64,7 @@ func fitted(columns int, line, shorter string) string {
 	return cut(shorter, columns-1)
 }
 
-// Reading shows how many events have been read, how fast, and how many of total bytes; total is 0 if unknown.
+// Reading shows how many events have been read, how fast, and how many of the total bytes; total is 0 if unknown.
 func (p *Progress) Reading(what string, events, done, total int64) {
 	share, figures := 0.0, Thousands(events)+" events"
 	if total > 0 {
@@ -100,7 +100,7 @@ func (p *Progress) took(what string) time.Duration {
 	return p.now().Sub(p.begun)
 }
 
-// left estimates the remaining time at the present pace, "" if unknown.
+// left estimates the remaining time at the current pace, or returns "" if it is unknown.
 func (p *Progress) left(share float64) string {
 	took := p.took(p.what)
 	if share <= 0 || share >= 1 || took < progressSure {
@@ -110,7 +110,7 @@ func (p *Progress) left(share float64) string {
 	return words.Duration(left) + " left"
 }
 
-// Clear removes the line, so that other text can be written. The next Show writes it again at once.
+// Clear removes the line, so that other text can be written. The next call of Show writes it again at once.
 func (p *Progress) Clear() {
 	if p != nil && p.shown {
 		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
@@ -118,5 +118,5 @@ func (p *Progress) Clear() {
 	}
 }
 
-// Thousands writes a count with its digits in groups of three.
+// Thousands formats a count with its digits in groups of three.
 func Thousands(n int64) string { return words.Grouped(n) }

@@ -2,7 +2,7 @@ package terminal
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// refusalsShown is how many refused records are listed on standard error; the summary counts all.
+// refusalsShown is the maximum number of refused records that are listed on standard error. The summary counts all.
 const refusalsShown = 10
 
 // Refusals lists the first refused records of recorded telemetry.

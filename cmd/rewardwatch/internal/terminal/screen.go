@@ -57,7 +57,7 @@ func (p Paint) In(c Colour, text string) string {
 	return string(c) + text + reset
 }
 
-// StateColour returns the color of a state of a stream, an alarm, an incident or a request, "" if it has none.
+// StateColour returns the color for the state of a stream, an alarm, an incident or a request, or "" if it has none.
 func StateColour(state string) Colour {
 	switch word, _, _ := strings.Cut(state, " "); word {
 	case "drift", "telemetry_fault", "firing", "failed", "missed":
@@ -70,8 +70,8 @@ func StateColour(state string) Colour {
 	return ""
 }
 
-// Width returns the width of text in columns of a terminal. It ignores the locale, so that the same input always
-// produces the same bytes.
+// Width returns the width of text in terminal columns. It ignores the locale, so that the same input always produces
+// the same bytes.
 func Width(text string) int {
 	return (&runewidth.Condition{StrictEmojiNeutral: true}).StringWidth(text)
 }

@@ -13,14 +13,14 @@ import (
 // StateColumn is the heading of the column whose cells are colored.
 const StateColumn = "STATE"
 
-// gap is the space between two columns of a table, and narrowest the width below which no column is wrapped.
+// gap is the number of spaces between two columns of a table. A column is never wrapped to less than narrowest columns.
 const (
 	gap       = 2
 	narrowest = 12
 )
 
 // PrintTable prints rows with their columns aligned; an empty cell is shown as -. On a terminal, cells are wrapped so
-// that a row fits its width. If that would break a word of the first column, such as an id, or a time, rows with a
+// that a row fits its width. If that would break a time, or a word of the first column such as an id, rows with a
 // heading are printed one below the other, with a line for each cell.
 func PrintTable(w io.Writer, rows [][]string) error {
 	shown := make([][]string, len(rows))
@@ -36,12 +36,12 @@ func PrintTable(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// TableText aligns the columns of rows, including characters that take two columns of the terminal or none. It
-// replaces invisible characters: names come from telemetry and from people.
+// TableText aligns the columns of rows, even if characters take two terminal columns or none. It replaces invisible
+// characters, because names come from telemetry and from people.
 func TableText(p Paint, rows [][]string) string { return tableWithin(0, p, rows) }
 
-// tableWithin returns a table whose lines have at most most columns, as far as columns can be wrapped. Without a limit,
-// most is 0.
+// tableWithin returns a table whose lines have at most most columns, as far as columns can be wrapped. If most is 0,
+// there is no limit.
 func tableWithin(most int, p Paint, rows [][]string) string {
 	cells, widths := Measured(rows)
 	states := -1
@@ -84,7 +84,7 @@ func writeLine(b *strings.Builder, p Paint, line []string, widths []int, states 
 }
 
 // Measured makes the cells of rows printable and returns the widths of the columns. The last cell of a row does not
-// count: nothing follows it.
+// count, because nothing follows it.
 func Measured(rows [][]string) (cells [][]string, widths []int) {
 	for _, row := range rows {
 		shown := make([]string, len(row))
@@ -102,11 +102,11 @@ func Measured(rows [][]string) (cells [][]string, widths []int) {
 	return cells, widths
 }
 
-// instant matches a time, which is hard to read in two parts.
+// instant matches a time, which would be hard to read in two parts.
 var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT[\d:.]+Z$`)
 
-// unbroken returns the widths below which a word of the first column, or a time, would be broken. Rows with fewer cells than
-// columns do not count: they are notes.
+// unbroken returns the minimum widths at which no word of the first column and no time is broken. It ignores rows with
+// fewer cells than columns, which are notes.
 func unbroken(cells [][]string, columns int) []int {
 	need := make([]int, columns)
 	for _, row := range cells {
@@ -159,8 +159,8 @@ func writeRecords(b *strings.Builder, p Paint, cells [][]string, most int) {
 	}
 }
 
-// narrowed returns the widths of the columns, of which the widest are made narrower until a line fits or none can be, and
-// that of a line.
+// narrowed returns the widths of the columns and of a line. It makes the widest columns narrower until a line fits or
+// no column can be narrowed.
 func narrowed(widths []int, cells [][]string, most int) (out []int, total int) {
 	least := unbroken(cells, len(widths))
 	out = slices.Clone(widths)
@@ -190,7 +190,7 @@ func narrowed(widths []int, cells [][]string, most int) (out []int, total int) {
 }
 
 // wrappedRow returns the lines of a row whose cells are wrapped to the widths of their columns. The last cell of a row
-// with fewer columns has the width of all that follow.
+// with fewer cells than columns spans all remaining columns.
 func wrappedRow(row []string, widths []int) [][]string {
 	var lines [][]string
 	for i, cell := range row {

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// ReasonsText lists the reasons for which records were refused, in brackets, "" if there are none.
+// ReasonsText lists in parentheses the reasons why records were refused, or returns "" if there are none.
 func ReasonsText(refused map[ingest.Reason]int64) string {
 	if len(refused) == 0 {
 		return ""
@@ -23,7 +23,7 @@ func ReasonsText(refused map[ingest.Reason]int64) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// NotTakenText says how many other records the mapping has left out, "" if there are none.
+// NotTakenText says how many records the mapping has left out, or returns "" if there are none.
 func NotTakenText(n int64) string {
 	if n == 0 {
 		return ""
@@ -31,7 +31,7 @@ func NotTakenText(n int64) string {
 	return fmt.Sprintf("; the mapping skips %d others", n)
 }
 
-// LabelsText lists labels, sorted by name, "-" if there are none.
+// LabelsText lists labels, sorted by name, or returns "-" if there are none.
 func LabelsText(labels map[string]string) string {
 	var parts []string
 	for name, value := range labels {
@@ -55,7 +55,7 @@ func Printable(s string) string { return words.Printable(s) }
 // Percent formats a share as a percentage.
 func Percent(share wire.Number) string { return words.Short(100*float64(share)) + "%" }
 
-// Figure formats a number, "-" if there is none.
+// Figure formats a number, or returns "-" if there is none.
 func Figure(x *wire.Number) string {
 	if x == nil {
 		return "-"
@@ -63,7 +63,7 @@ func Figure(x *wire.Number) string {
 	return words.Short(float64(*x))
 }
 
-// Plural returns a number and what it counts.
+// Plural returns a number followed by a noun in the singular or plural.
 func Plural(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -6,8 +6,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 )
 
-// FallingReturn is the hour before a time, in which the return falls from 10 to 7 after 40 minutes. Without a clock, times
-// are 0.
+// FallingReturn returns the history of the hour before a time, in which the return falls from 10 to 7 after 40 minutes.
+// Without a clock, times are 0.
 func FallingReturn(end time.Time, clock bool) history.Record {
 	h := &history.History{}
 	for i := range int64(240) {

@@ -37,7 +37,7 @@ func SameAsFile(t *testing.T, file, got string) {
 	}
 }
 
-// patience is how long a busy machine may take for seconds of work. Only a failing test waits that long.
+// patience is the time limit for work that takes seconds on an idle machine. Only a failing test waits that long.
 const patience = 10 * time.Minute
 
 // Eventually polls until done returns true. Otherwise the test fails and names what it waited for.
@@ -94,12 +94,12 @@ func Read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// DecisionOf returns a decision made by ann.
+// DecisionOf returns a decision made by alice.
 func DecisionOf(kind alerts.DecisionKind, until time.Time) alerts.Decision {
 	return alerts.Decision{Kind: kind, By: "alice", Why: "known", At: time.Now(), Until: until}
 }
 
-// Indented returns JSON with one field a line.
+// Indented returns JSON with one field per line.
 func Indented(t *testing.T, body []byte) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -109,7 +109,7 @@ func Indented(t *testing.T, body []byte) string {
 	return b.String()
 }
 
-// Size returns the size of a memory benchmark from an environment variable.
+// Size returns the size of a memory benchmark from an environment variable, or a default.
 func Size(name string, without int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
@@ -127,7 +127,7 @@ func WriteFile(t *testing.T, text string) string {
 	return path
 }
 
-// HostileNames returns names that a format might handle wrongly.
+// HostileNames returns names that a format might handle incorrectly.
 func HostileNames() []string {
 	return []string{
 		`*`, `a"b`, `it's`, "line\nbreak", "tab\tcr\r", `back\slash`, `[a-`, `{x: y}`, `- a`, `# no comment`, `a # b`, `: `, `%x`, `&a`, `*a`,

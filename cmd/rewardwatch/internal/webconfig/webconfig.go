@@ -1,6 +1,6 @@
 // Package webconfig reads a web configuration file in the format of Prometheus' exporter-toolkit, which configures TLS
-// and passwords for a server. The toolkit itself serves only as a whole, and then refuses requests that have a token in
-// place of a password.
+// and passwords for a server. The toolkit itself can only be used as a whole, and would refuse requests that have a
+// token instead of a password.
 package webconfig
 
 import (
@@ -21,16 +21,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrBad is the error of a file that cannot be used, for errors.Is.
+// ErrBad is the error for a file that cannot be used, for errors.Is.
 var ErrBad = errors.New("web configuration file")
 
-// errOpens is why a file is not taken over while the server runs: one that is being written is empty for a moment.
+// errOpens means that a changed file would remove protection while the server runs. The file may be in the middle of
+// being written, and empty for a moment.
 var errOpens = errors.New("users or TLS were removed from the file: reload the service if that is intended")
 
-// streamsOfOne is how many requests one HTTP/2 connection may have open, as a client may have several connections.
+// streamsOfOne is the maximum number of open requests per HTTP/2 connection, because a client may have several
+// connections.
 const streamsOfOne = 16
 
-// Check returns why a file, or a certificate or key that it names, cannot be used.
+// Check returns an error if a file, or a certificate or key that it names, cannot be used.
 func Check(path string) error {
 	if err := web.Validate(path); err != nil {
 		return fmt.Errorf("%w %s: %w", ErrBad, path, err)
@@ -39,8 +41,8 @@ func Check(path string) error {
 }
 
 // File is a web configuration file. As with the toolkit, each request reads the file again, and each connection also
-// the certificates that it names, so that both can be replaced without a restart. What was valid last applies until
-// they are valid again. Its methods are safe for concurrent use.
+// the certificates that it names, so that both can be replaced without a restart. If they are invalid, the last valid
+// ones apply. Its methods are safe for concurrent use.
 type File struct {
 	path     string
 	log      zerolog.Logger
@@ -51,7 +53,7 @@ type File struct {
 	rules   *web.Config
 	limiter *rate.Limiter // nil without a limit
 	tls     *tls.Config
-	problem string // logged last
+	problem string // last logged problem
 
 	passwords passwords
 }
@@ -74,7 +76,7 @@ func Open(path string, log zerolog.Logger) (*File, error) {
 	return f, nil
 }
 
-// read reads the file, and takes over its rules if they have changed.
+// read reads the file, and applies its rules if they have changed.
 func (f *File) read() error {
 	text, err := os.ReadFile(f.path)
 	if err != nil {
@@ -116,8 +118,8 @@ func parse(text []byte) (*web.Config, error) {
 	return c, nil
 }
 
-// certified returns the configuration of a connection with the present certificate, so that it stays usable while the
-// files of the next one are written.
+// certified returns the configuration of a connection with the current certificate, so that it remains usable while the
+// files of the next one are being written.
 func certified(c *web.TLSConfig) (*tls.Config, error) {
 	out, err := web.ConfigToTLSConfig(c)
 	if err != nil {
@@ -128,11 +130,11 @@ func certified(c *web.TLSConfig) (*tls.Config, error) {
 		return nil, err
 	}
 	out.Certificates, out.GetCertificate = []tls.Certificate{*certificate}, nil
-	out.SessionTicketsDisabled = out.ClientAuth != tls.NoClientCert // a resumed session is not asked for its certificate again
+	out.SessionTicketsDisabled = out.ClientAuth != tls.NoClientCert // a resumed session would not be asked for its certificate again
 	return out, nil
 }
 
-// report logs why the file cannot be used, once for each reason.
+// report logs the reason why the file cannot be used, once per reason.
 func (f *File) report(err error) {
 	switch {
 	case err == nil && f.problem != "":
@@ -147,14 +149,14 @@ func (f *File) report(err error) {
 // Encrypts reports whether the server uses TLS. It does not change while the server runs.
 func (f *File) Encrypts() bool { return f.encrypts }
 
-// AsksForCertificate reports whether clients need a certificate that one of the given authorities has signed.
+// AsksForCertificate reports whether clients need a certificate signed by one of the configured authorities.
 func (f *File) AsksForCertificate() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tls != nil && f.tls.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
-// Configure makes a server use TLS by the file.
+// Configure makes a server use TLS according to the file.
 func (f *File) Configure(s *http.Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,24 +191,24 @@ func (f *File) connection() *tls.Config {
 	return f.tls.Clone()
 }
 
-// Rules returns what applies to the present request.
+// Rules returns the rules that apply to the current request.
 func (f *File) Rules() Rules {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.read(); err != nil || !f.encrypts { // the next connection says whether its certificates can be used
+	if err := f.read(); err != nil || !f.encrypts { // the next connection checks whether its certificates can be used
 		f.report(err)
 	}
 	return Rules{config: f.rules, limiter: f.limiter, passwords: &f.passwords}
 }
 
-// Rules are the rules of a file for requests. The zero value has none.
+// Rules are a file's rules for requests. The zero value has no rules.
 type Rules struct {
 	config    *web.Config
 	limiter   *rate.Limiter
 	passwords *passwords
 }
 
-// Headers returns the headers that answers have.
+// Headers returns the headers to add to answers.
 func (r Rules) Headers() map[string]string {
 	if r.config == nil {
 		return nil
@@ -214,20 +216,20 @@ func (r Rules) Headers() map[string]string {
 	return r.config.HTTPConfig.Header
 }
 
-// Allows reports whether the limit of the rate of requests permits one more.
+// Allows reports whether the request rate limit permits one more request.
 func (r Rules) Allows() bool { return r.limiter == nil || r.limiter.Allow() }
 
 // AskForPassword reports whether there are users.
 func (r Rules) AskForPassword() bool { return r.config != nil && len(r.config.Users) > 0 }
 
-// Remember reports whether a password was correct before, and still is. It takes no time.
+// Remember reports whether a password is correct and was already checked. It takes no time.
 func (r Rules) Remember(user, password string) bool {
 	hash, known := r.config.Users[user]
 	return known && r.passwords.has(passwordOf(user, string(hash), password))
 }
 
-// Know reports whether a password is that of the user. It takes as long as the hash of the password is costly, also if
-// there is no such user, and checks one password at a time.
+// Know reports whether a password is that of the user. It takes as long as hashing the password, even if the user does
+// not exist, and checks one password at a time.
 func (r Rules) Know(user, password string) bool {
 	hash, known := r.config.Users[user]
 	if !known {
@@ -240,20 +242,21 @@ func (r Rules) Know(user, password string) bool {
 	return true
 }
 
-// ofNoUser is the hash of a password that is checked if a user does not exist, with the usual cost.
+// ofNoUser is the hash with the usual cost that is checked if a user does not exist.
 const ofNoUser = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 
-// passwordsKept is how many correct passwords are remembered, as users may have a new one each.
+// passwordsKept is the maximum number of correct passwords that are remembered, because users may change theirs.
 const passwordsKept = 100
 
-// passwords remembers correct passwords of users, of which it has no more than a hash.
+// passwords remembers correct passwords of users, as hashes only.
 type passwords struct {
 	checking sync.Mutex // one check at a time, or guesses could use all cores
 	mu       sync.Mutex
 	correct  map[correctPassword]struct{}
 }
 
-// correctPassword has fields of its own for what clients send, so that no name and password can pass for other ones.
+// correctPassword has a separate field for each text that clients send, so that no combination of name and password can
+// be mistaken for another one.
 type correctPassword struct {
 	user, hash string
 	password   [sha256.Size]byte

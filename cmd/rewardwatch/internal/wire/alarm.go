@@ -11,17 +11,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// AlarmContext is the evidence for an alarm beyond its own signal. The causes are ranked, the likeliest first. The
-// shifts are of the signals that stand out most since the onset, whether they drift or not.
+// AlarmContext is the evidence for an alarm beyond its own signal. Causes are ranked, most likely first. Shifts are
+// those of the signals that are most prominent since the onset, whether they drift or not.
 type AlarmContext struct {
 	OnsetInterval *finding.Interval      `json:"onset_interval"`
 	Causes        []alerts.RankedCause   `json:"causes"`
 	ReturnChange  *finding.Decomposition `json:"return_change"`
 	OffPolicy     *finding.OffPolicy     `json:"off_policy"`
-	Mix           *Mix                   `json:"mix"` // null if nothing divides units
+	Mix           *Mix                   `json:"mix"` // null if units are not divided into strata
 	Promise       finding.Promise        `json:"promise"`
 	Shifts        []finding.Shift        `json:"shifts"`
-	Histogram     *finding.Histogram     `json:"histogram"` // of the effect's quantity
+	Histogram     *finding.Histogram     `json:"histogram"` // of the quantity in the effect
 }
 
 // EvidenceOf returns the evidence for an alarm beyond its own signal.
@@ -53,7 +53,7 @@ func IncidentState(i alerts.Incident) string {
 	return "open"
 }
 
-// Spanned returns the first and the last offset of the ranges, which in a file are of one partition.
+// Spanned returns the first and the last offset of ranges, which in a file belong to one partition.
 func Spanned(ranges []ingest.Range) *Offsets {
 	if len(ranges) == 0 {
 		return nil
@@ -107,11 +107,11 @@ type Alarm struct {
 	After       Versions          `json:"after"`
 	Offsets     []ingest.Range    `json:"offsets"`
 	Improvement bool              `json:"improvement"`
-	Guard       *finding.Guard    `json:"guard,omitempty"` // that has tripped; there is then no effect and no baseline
+	Guard       *finding.Guard    `json:"guard,omitempty"` // guard that tripped; there is then no effect and no baseline
 	AlarmContext
 }
 
-// Incident is the open alarms of one group.
+// Incident groups the alarms of one group of a policy.
 type Incident struct {
 	ID          string            `json:"id"`
 	State       string            `json:"state"` // open or closed
@@ -125,13 +125,13 @@ type Incident struct {
 	Opened      Unit              `json:"opened"`
 	Closed      *Unit             `json:"closed"`
 
-	Causes     []alerts.RankedCause `json:"causes"` // likeliest first
+	Causes     []alerts.RankedCause `json:"causes"` // most likely first
 	Alarms     []Alarm              `json:"alarms"`
 	MutedUntil *time.Time           `json:"muted_until"`
 	Decisions  []Decision           `json:"decisions"`
 }
 
-// UnitName returns the name of what the incident's group counts in.
+// UnitName returns the name of the units of the incident's group.
 func (i *Incident) UnitName() finding.UnitName {
 	if len(i.Alarms) == 0 {
 		return finding.UnitName{}
@@ -145,7 +145,7 @@ type Decision struct {
 	By       string              `json:"by"`
 	Why      string              `json:"why"`
 	At       time.Time           `json:"at"`
-	Until    *time.Time          `json:"until"` // of a mute
+	Until    *time.Time          `json:"until"` // end of a mute
 }
 
 // Fault is a telemetry fault of one stream.
@@ -156,7 +156,7 @@ type Fault struct {
 	Since  Unit              `json:"since"`
 }
 
-// AlarmsOf returns alarms as the API shows them.
+// AlarmsOf returns alarms in the form of the API.
 func AlarmsOf(alarms []alerts.Alarm) []Alarm {
 	out := make([]Alarm, len(alarms))
 	for i, a := range alarms {
@@ -189,7 +189,7 @@ func AlarmsOf(alarms []alerts.Alarm) []Alarm {
 	return out
 }
 
-// UnitOf returns a unit as the API shows it.
+// UnitOf returns a unit in the form of the API.
 func UnitOf(u finding.UnitRef) Unit {
 	return Unit{
 		Ordinal:     u.Ordinal,
@@ -209,7 +209,7 @@ func unitIf(valid bool, u finding.UnitRef) *Unit {
 	return new(UnitOf(u))
 }
 
-// IncidentOf returns an incident as the API shows it.
+// IncidentOf returns an incident in the form of the API.
 func IncidentOf(i alerts.Incident) Incident {
 	return Incident{
 		ID:          i.ID,
@@ -246,7 +246,7 @@ func TimeOrNull(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// Alarm returns the part of an alarm that is printed.
+// Alarm converts the alarm back, as far as commands print it.
 func (a *Alarm) Alarm() alerts.Alarm {
 	out := alerts.Alarm{
 		ID: a.ID, Incident: a.Incident, Group: words.Group(a.Policy, a.Group), Signal: a.Signal, Provisional: a.Provisional,
@@ -271,7 +271,7 @@ func (e *AlarmContext) addTo(a *alerts.Alarm) {
 	}
 }
 
-// endOf returns the unit at an end of an interval, as far as it is printed.
+// endOf returns the unit at an end of an interval, as far as commands print it.
 func endOf(ordinal int64, ts *time.Time) finding.UnitRef {
 	u := finding.UnitRef{Ordinal: ordinal}
 	if ts != nil {
@@ -280,7 +280,7 @@ func endOf(ordinal int64, ts *time.Time) finding.UnitRef {
 	return u
 }
 
-// Ref returns the unit that the API showed.
+// Ref converts the unit back.
 func (u *Unit) Ref() finding.UnitRef {
 	out := finding.UnitRef{
 		Ordinal: u.Ordinal, Pos: ingest.Position{Partition: ingest.Partition(u.Partition), Offset: u.Offset},

@@ -12,7 +12,7 @@ import (
 type Baseline struct {
 	Policy          string            `json:"policy"`
 	Group           map[string]string `json:"group"`
-	ID              *string           `json:"id"` // null while the first one is collected
+	ID              *string           `json:"id"` // null while the first baseline is being collected
 	Units           int               `json:"units"`
 	Provisional     bool              `json:"provisional"`
 	Promoted        *string           `json:"promoted"` // who accepted it while it was provisional, and why
@@ -21,18 +21,18 @@ type Baseline struct {
 	FrozenTS        *Instant          `json:"frozen_ts"`
 	FalseAlarmUnits Number            `json:"false_alarm_units"`
 	Promise         finding.Promise   `json:"promise"`
-	Trending        *string           `json:"trending"` // what trended in the last warm-up that was refused for it
+	Trending        *string           `json:"trending"` // the trend for which the last warm-up was refused
 	EndedAt         *time.Time        `json:"ended_at"` // null while it is in use
 	Why             *string           `json:"why"`      // why it ended
 	Warmup          *Warmup           `json:"warmup"`
-	PolicyVersion   *string           `json:"policy_version"` // whose baseline it is, with on_new_version: rebaseline
-	Next            *NextBaseline     `json:"next"`           // the version that warms up beside it
-	IgnoredUnits    int64             `json:"ignored_units"`  // of versions that a later one has replaced
+	PolicyVersion   *string           `json:"policy_version"` // version that the baseline is for, with on_new_version: rebaseline
+	Next            *NextBaseline     `json:"next"`           // the version that is warming up in parallel
+	IgnoredUnits    int64             `json:"ignored_units"`  // units of versions that a later one has replaced
 	UsedInAYear     int               `json:"used_in_a_year"` // baselines that the group used in the last 365 days
 	Past            []PastBaseline    `json:"past"`
 }
 
-// Warmup is how many units are collected, and how many are needed.
+// Warmup counts the collected units and the needed units.
 type Warmup struct {
 	Units int `json:"units"`
 	Of    int `json:"of"`
@@ -96,7 +96,7 @@ type QuantityDiff struct {
 	P        Number  `json:"ks_p_value"`
 }
 
-// SampleOf returns a distribution as the API shows it, nil for none.
+// SampleOf returns a distribution in the form of the API, or nil if it is empty.
 func SampleOf(d finding.Distribution) *Sample {
 	if d.Units == 0 {
 		return nil
@@ -106,7 +106,7 @@ func SampleOf(d finding.Distribution) *Sample {
 	}
 }
 
-// OrNaN returns NaN, which JSON shows as null, for a number that is not known yet.
+// OrNaN returns NaN, which is null in JSON, for a number that is not known yet.
 func OrNaN(x float64) Number {
 	if x == 0 {
 		x = math.NaN()

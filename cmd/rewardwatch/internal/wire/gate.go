@@ -31,18 +31,18 @@ type GroupGate struct {
 	UnitsNeeded *int64             `json:"units_needed"` // null if no number of units is enough
 	Production  string             `json:"production_version"`
 	Baseline    string             `json:"baseline_id"`
-	Ended       *string            `json:"ended"` // why the comparison has ended
+	Ended       *string            `json:"ended"` // why the comparison ended
 	Signals     []GateSignal       `json:"signals"`
-	OffPolicy   *finding.OffPolicy `json:"off_policy"` // null if the telemetry does not tell
+	OffPolicy   *finding.OffPolicy `json:"off_policy"` // null if the telemetry does not allow an estimate
 }
 
-// Block is what a block consists of.
+// Block describes the contents of a block.
 type Block struct {
-	Size int    `json:"size"` // 0 if it is unknown
+	Size int    `json:"size"` // 0 if unknown
 	Of   string `json:"of"`   // steps or decisions
 }
 
-// UnitName returns the name of what the group counts in.
+// UnitName returns the name of the units of the group.
 func (g *GroupGate) UnitName() finding.UnitName {
 	switch {
 	case g.Block == nil && g.Unit == finding.Episodes().Noun:
@@ -55,7 +55,7 @@ func (g *GroupGate) UnitName() finding.UnitName {
 	return finding.Blocks(float64(g.Block.Size))
 }
 
-// blockOf returns what blocks consist of, nil for other units.
+// blockOf describes the contents of blocks. It returns nil for other units.
 func blockOf(unit finding.UnitName) *Block {
 	if unit.Noun != finding.Blocks(0).Noun {
 		return nil
@@ -63,16 +63,16 @@ func blockOf(unit finding.UnitName) *Block {
 	return &Block{unit.Steps, unit.Parts()}
 }
 
-// GateSignal compares one quantity of a version with that of production.
+// GateSignal compares one quantity of a version with production.
 type GateSignal struct {
 	Signal    string           `json:"signal"`
 	Quantity  string           `json:"quantity"`
-	Better    *string          `json:"better"`  // higher or lower; null if neither
+	Better    *string          `json:"better"`  // higher or lower; null if unknown
 	Verdict   *finding.Verdict `json:"verdict"` // null if the signal is not judged
 	Why       string           `json:"why"`
 	Before    *GateMean        `json:"before"`         // in the baseline
 	After     *GateMean        `json:"after"`          // of the version
-	Meanwhile *GateMean        `json:"production_now"` // of production since the first unit of the version
+	Meanwhile *GateMean        `json:"production_now"` // in production since the first unit of the version
 	Effect    Number           `json:"effect_sd"`
 	Low       Number           `json:"effect_low_sd"`
 	High      Number           `json:"effect_high_sd"`
@@ -95,7 +95,7 @@ type GateAlarm struct {
 	Detector string `json:"detector"`
 }
 
-// GateOf returns the verdict on a version from what a policy has published.
+// GateOf returns the verdict on a version from the published summary of a policy.
 func GateOf(p *finding.Summary, version string) Gate {
 	out := Gate{Policy: p.Policy, Version: version, Groups: []GroupGate{}, UnitsNeeded: new(int64(0))}
 	var verdicts []finding.Verdict
@@ -131,7 +131,7 @@ func (a *Gate) add(g GroupGate) {
 	}
 }
 
-// unseen says why nothing is known of a version.
+// unseen explains why nothing is known about a version.
 func unseen(p *finding.Summary, version string) string {
 	why := "production has no accepted baseline yet to compare versions with"
 	for i := range p.Groups {

@@ -9,12 +9,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 )
 
-// Guards is the state of the guards of a policy, which its agents obey until a time.
+// Guards is the state of the guards of a policy, which agents obey until a given time.
 type Guards struct {
 	Policy    string    `json:"policy"`
-	At        time.Time `json:"at"`    // when this was written: of two documents of a policy, the later one holds
+	At        time.Time `json:"at"`    // when this was written: of two documents of a policy, the later one applies
 	State     string    `json:"state"` // ok, warn, hold or fallback: the worst of the guards
-	Seq       uint64    `json:"seq"`   // grows with every change of a state
+	Seq       uint64    `json:"seq"`   // increases with every change of a state
 	Since     *Instant  `json:"since"` // of the guard with that state; null before the first change, and without a clock
 	Why       *string   `json:"why"`   // what tripped the guard with that state
 	MaxAge    float64   `json:"max_age_seconds"`
@@ -33,7 +33,7 @@ type Guard struct {
 	Limit    string   `json:"limit"`
 	Values   float64  `json:"values"` // counted since the guard began, tripped or was released
 	Mean     Number   `json:"mean"`
-	Evidence Number   `json:"evidence"` // 1/alpha trips the guard
+	Evidence Number   `json:"evidence"` // the guard trips at 1/alpha
 	Alpha    float64  `json:"alpha"`
 	Invalid  int64    `json:"invalid"`
 }
@@ -57,7 +57,7 @@ func GuardsOf(s *guard.Summary, now time.Time) Guards {
 	return out
 }
 
-// GuardsTag returns an entity tag of what agents obey. It does not change with the evidence, nor with the time.
+// GuardsTag returns an entity tag for the state that agents obey. It does not change with the evidence or the time.
 func GuardsTag(s *guard.Summary) string {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, s.Seq, s.State, s.MaxAge, s.OnSilence) // a hash takes everything
@@ -68,10 +68,10 @@ func GuardsTag(s *guard.Summary) string {
 	return fmt.Sprintf(`"%d-%x"`, s.Seq, h.Sum64())
 }
 
-// GuardHistory is the newest trips and releases of the guards of a policy.
+// GuardHistory lists the newest trips and releases of the guards of a policy.
 type GuardHistory struct {
 	Policy string       `json:"policy"`
-	Events []GuardEvent `json:"events"` // the newest first
+	Events []GuardEvent `json:"events"` // newest first
 }
 
 // GuardEvent is a trip or a release.
@@ -80,7 +80,7 @@ type GuardEvent struct {
 	Guard   string     `json:"guard"`
 	From    string     `json:"from"`
 	To      string     `json:"to"`
-	TS      *Instant   `json:"ts"` // of the newest telemetry
+	TS      *Instant   `json:"ts"` // time of the newest telemetry
 	Agent   string     `json:"agent"`
 	Episode string     `json:"episode"`
 	Decided *time.Time `json:"decided"` // when a person released the guard

@@ -5,19 +5,19 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 )
 
-// History is how a signal of a group went over the past week, in spans that are longer the older they are.
+// History is the course of a signal of a group over the past week, in spans that are longer the older they are.
 type History struct {
 	Policy   string            `json:"policy"`
 	Group    map[string]string `json:"group"`
 	Signal   string            `json:"signal"`
 	Unit     string            `json:"unit"` // what is counted: episode, block or decision
 	Baseline *Level            `json:"baseline"`
-	Spans    []HistorySpan     `json:"spans"` // that have values, the oldest first
-	// Changes are those of the versions behind the units, the oldest first.
+	Spans    []HistorySpan     `json:"spans"` // with values, oldest first
+	// Changes are the changes of the versions in the units, oldest first.
 	Changes []VersionChange `json:"version_changes"`
 }
 
-// VersionChange is a change of the versions behind the units of a group.
+// VersionChange is a change of the versions in the units of a group.
 type VersionChange struct {
 	Unit   int64    `json:"unit"` // ordinal of the first unit with the new versions
 	TS     *Instant `json:"ts"`   // null without a clock
@@ -31,7 +31,7 @@ type Level struct {
 	SD   Number `json:"sd"`
 }
 
-// HistorySpan sums up the values of a signal in units that follow one another.
+// HistorySpan summarizes the values of a signal in consecutive units.
 type HistorySpan struct {
 	FirstUnit int64    `json:"first_unit"` // ordinal
 	Units     int64    `json:"units"`

@@ -9,27 +9,27 @@ const (
 	MixUndecided = "undecided" // the mix does not certainly contribute
 )
 
-// Mix is how the change of the mean of a quantity is divided into the mix of kinds of units and what happened within
-// them. Parts are in the unit of the quantity and sum to the change.
+// Mix divides the change of a quantity's mean into the part due to the mix of strata and the part within the strata.
+// Parts are in the unit of the quantity and sum to the change.
 type Mix struct {
 	Shown       string  `json:"shown"`
 	Quantity    string  `json:"quantity"`
 	SplitBy     string  `json:"split_by"` // labels.<name>, env or observation.<name>
-	Value       *string `json:"value"`    // whose share contributes most; null for the values that the baseline lacks
+	Value       *string `json:"value"`    // stratum whose share contributes most; null for values that the baseline lacks
 	ShareBefore Number  `json:"share_before"`
 	ShareAfter  Number  `json:"share_after"`
-	Units       int64   `json:"units"` // since the onset
+	Units       int64   `json:"units"` // number of units since the onset
 	BaselineSD  Number  `json:"baseline_sd"`
 	Change      Number  `json:"change"`
 	Mix         Number  `json:"mix"`
 	MixError    Number  `json:"mix_standard_error"`
 	Within      Number  `json:"within"`
 	WithinError Number  `json:"within_standard_error"`
-	// P is the probability that kinds which have not changed differ from their baselines as much as these do.
+	// P is the probability that strata that have not changed differ from their baselines at least as much as these do.
 	P Number `json:"within_p"`
 }
 
-// MixOf returns a split as the API shows it; nil for nil.
+// MixOf returns a split in the form of the API, or nil for nil.
 func MixOf(s *mix.Split) *Mix {
 	if s == nil {
 		return nil
@@ -48,7 +48,7 @@ func MixOf(s *mix.Split) *Mix {
 	return out
 }
 
-// split returns the split that the API showed; nil for nil.
+// split converts the split back, or returns nil for nil.
 func (m *Mix) split() *mix.Split {
 	if m == nil {
 		return nil

@@ -16,7 +16,7 @@ type Received struct {
 type RefusedRecord struct {
 	Index   int           `json:"index"` // in the batch, from 0
 	Reason  ingest.Reason `json:"reason"`
-	Column  int           `json:"column"` // byte of the record, from 1; 0 without a single place
+	Column  int           `json:"column"` // byte of the record, from 1; 0 if the error has no single position
 	Message string        `json:"message"`
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// ByJob is the author of a job's report that names none.
+// ByJob is the author of a job's report that does not name one.
 const ByJob = "job"
 
-// RetrainRequest is a request as GET returns it. Links are for clients that may decide.
+// RetrainRequest is a request as returned by GET. Links are only for clients that may decide.
 type RetrainRequest struct {
 	ledger.Request
 	Links *Links `json:"links,omitempty"`
@@ -34,7 +34,7 @@ type Report struct {
 	By      string `json:"by"`
 }
 
-// Check limits the fields that must be kept unchanged.
+// Check limits the fields that are kept unchanged.
 func (b Report) Check() error {
 	for _, text := range []struct{ name, text string }{{"version", b.Version}, {"by", b.By}} {
 		if utf8.RuneCountInString(text.text) > words.MaxBy {
@@ -44,8 +44,8 @@ func (b Report) Check() error {
 	return nil
 }
 
-// Report returns what is kept. An error that is too long is cut, since a failed job cannot be asked for a shorter
-// one.
+// Report returns the report to keep. It truncates an error that is too long, because a failed job cannot be asked for a
+// shorter one.
 func (b Report) Report() retrain.Report {
 	out := retrain.Report{State: b.State, Version: b.Version, Error: strings.TrimSpace(b.Error), Log: b.Log, By: strings.TrimSpace(b.By)}
 	if out.By == "" {
@@ -80,10 +80,10 @@ func (b *RetrainOrder) Check() error {
 // Forgotten is the answer to an order to forget.
 type Forgotten struct {
 	Forgotten string `json:"forgotten"`
-	Pending   bool   `json:"pending"` // all instances have the order, and the one that judges the policy forgets it once it reads that
+	Pending   bool   `json:"pending"` // all instances have the order, and the one that judges the policy will forget it when it reads the order
 }
 
-// Reason names who decides, and why. Every order has one.
+// Reason is the name of the person who decides, and the reason. Every order requires one.
 type Reason struct {
 	By  string `json:"by"`
 	Why string `json:"why"`

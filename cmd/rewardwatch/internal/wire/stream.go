@@ -10,7 +10,7 @@ import (
 
 // Stream is the state of a signal of a group.
 //
-// It is large because an answer of the API has everything that is known of a stream.
+// It is large because it contains everything that the API returns about a stream.
 type Stream struct {
 	Policy      string            `json:"policy"`
 	Group       map[string]string `json:"group"`
@@ -25,18 +25,18 @@ type Stream struct {
 	LastUnitTS  *Instant          `json:"last_unit_ts"`
 	BaselineID  *string           `json:"baseline_id"`
 	Provisional bool              `json:"provisional"`
-	Score       *Number           `json:"score"` // the largest; null before a detector is armed
+	Score       *Number           `json:"score"` // largest score; null before a detector is armed
 	EffectSize  Number            `json:"effect_size"`
 	Factor      Number            `json:"dependence_factor"`
 	Quantity    string            `json:"quantity"`
 	Baseline    *Distribution     `json:"baseline"`
 	Current     *Distribution     `json:"current"`
 	Detectors   []Detector        `json:"detectors"`
-	Reach       []Reach           `json:"reach"` // of the quantity, by ascending units; empty if it is not known
+	Reach       []Reach           `json:"reach"` // of the quantity, in ascending order of units; empty if unknown
 	Progress    *Progress         `json:"progress"`
 }
 
-// Progress is how the return of a policy that learns has gone lately.
+// Progress is the recent course of the return of a policy that learns.
 type Progress struct {
 	State  progress.State `json:"state"`
 	Units  int64          `json:"units"`
@@ -47,7 +47,7 @@ type Progress struct {
 	Best   Number         `json:"best"`
 }
 
-// progressOf returns nil if nothing is known.
+// progressOf returns nil if the progress is unknown.
 func progressOf(p *progress.Progress) *Progress {
 	if p == nil {
 		return nil
@@ -55,18 +55,18 @@ func progressOf(p *progress.Progress) *Progress {
 	return &Progress{p.State, p.Units, Number(p.Change), Number(p.Low), Number(p.High), Number(p.Level), Number(p.Best)}
 }
 
-// Reach is the smallest change of a quantity that is found within a number of units in nine of ten cases.
+// Reach is the smallest change of a quantity that is detected within a number of units in nine out of ten cases.
 type Reach struct {
 	Units  int     `json:"units"`
-	Size   *Number `json:"size"`    // in standard deviations of the baseline, its season removed; null if no change is found so soon
-	OfRate bool    `json:"of_rate"` // size is the fraction by which a rate falls instead
-	Known  int     `json:"known"`   // units, those of the baseline included, from which on it is found; 0 for those of the baseline
+	Size   *Number `json:"size"`    // in standard deviations of the baseline without its season; null if no change is detected so soon
+	OfRate bool    `json:"of_rate"` // size is instead the fraction by which a rate falls
+	Known  int     `json:"known"`   // number of units, including the baseline's, from which on the change is detected; 0 if the baseline is enough
 	Others bool    `json:"others"`  // the zeros of the baseline do not shift
 
-	OfAmounts bool `json:"of_amounts"` // amounts shift, in whose standard deviations size is
+	OfAmounts bool `json:"of_amounts"` // amounts shift; size is in their standard deviations
 }
 
-// ReachOf returns the wire form of the reach of a stream.
+// ReachOf returns the reach of a stream in the form of the API.
 func ReachOf(reach []finding.Reach) []Reach {
 	out := make([]Reach, len(reach))
 	for i, r := range reach {
@@ -85,7 +85,7 @@ type Detector struct {
 	Score     *Number `json:"score"` // null for a gauge
 	Statistic Number  `json:"statistic"`
 	Threshold *Number `json:"threshold"` // null for a gauge
-	Gauge     *Gauge  `json:"gauge"`     // null unless the detector is there only for comparison
+	Gauge     *Gauge  `json:"gauge"`     // null unless the detector only serves for comparison
 }
 
 // Gauge is a statistic that never raises an alarm.

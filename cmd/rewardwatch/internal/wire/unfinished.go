@@ -27,12 +27,13 @@ func UnfinishedOf(g finding.GroupSummary) Unfinished {
 	}
 }
 
-// Serious reports whether the judged episodes are the smaller part, or another part than at first.
+// Serious reports whether less than half of the episodes are judged, or whether their share has changed since the
+// start.
 func (u Unfinished) Serious() bool {
 	return u.Current > .5 || math.Abs(float64(u.Current-u.Usual)) > .05
 }
 
-// Note describes how many they are.
+// Note describes the number of these episodes.
 func (u Unfinished) Note() string {
 	return fmt.Sprintf("%d episodes (%s) do not end and are not judged: %s around the first 200 episodes that ended, and %s around the last 200",
 		u.Episodes, roughly(u.Share), roughly(u.Usual), roughly(u.Current))

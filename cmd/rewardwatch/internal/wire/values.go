@@ -7,13 +7,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Number is a float that JSON can hold.
+// Number is a float that JSON can represent.
 type Number = finding.Number
 
 // Instant is a time in Unix nanoseconds, written as RFC 3339 in UTC.
 type Instant int64
 
-// At returns nil for 0, which marks telemetry without a clock.
+// At returns nil for 0, which denotes telemetry without a clock.
 func At(ns int64) *Instant {
 	if ns == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (i Instant) String() string { return words.Instant(int64(i)) }
 // MarshalText writes the same as String.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (i *Instant) UnmarshalText(text []byte) error {
 	t, err := time.Parse(time.RFC3339Nano, string(text))
 	if err != nil {

@@ -36,7 +36,7 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 	return "Rewardwatch did not send an alert, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one.", "warming-up"
 }
 
-// EffectOf says what the decisions on a request in a state do where their names do not, "" elsewhere.
+// EffectOf describes the effects of the decisions on a request in a state if their names do not, and is "" otherwise.
 func EffectOf(s ledger.State) string {
 	const end = "“Stop tracking” closes the request and does not stop the job."
 	switch s {
@@ -81,18 +81,18 @@ func ReasonText(r ledger.Reason) string {
 	return text
 }
 
-// MutePreset is a proposal of how long to mute.
+// MutePreset is a suggested duration for a mute.
 type MutePreset struct{ For, Title string }
 
-// MutePresets returns the proposals, the shortest first.
+// MutePresets returns the suggestions, shortest first.
 func MutePresets() []MutePreset {
 	return []MutePreset{{"1h", "1 h"}, {"4h", "4 h"}, {"8h", "8 h"}, {"1d", "1 day"}, {"1w", "1 week"}}
 }
 
-// MutedLongDays is the length of a mute from which on it is rather a slip, or forgotten before it ends.
+// MutedLongDays is the number of days above which a mute is likely to be a mistake, or to be forgotten before it ends.
 const MutedLongDays = 30
 
-// MutedLong reports whether a mute is that long.
+// MutedLong reports whether a mute is longer than MutedLongDays.
 func MutedLong(at, until time.Time) bool { return until.Sub(at) > MutedLongDays*24*time.Hour }
 
 // Decision describes a decision for people.
@@ -145,7 +145,7 @@ func Capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// Latest compares the last point of a chart with mean and standard deviation of the baseline, NaN if they are unknown.
+// Latest compares the last point of a chart with the mean and standard deviation of the baseline, NaN if unknown.
 func Latest(mean float64, units string, baseline, sd float64) string {
 	text := fmt.Sprintf("Mean of the last %s: %s. ", units, Short(mean))
 	if sum := baseline + sd; math.IsNaN(sum) || math.IsInf(sum, 0) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Duration formats how long something takes in its two largest units, as in 2 days 3 hours, 20 minutes or 250 ms.
+// Duration formats a duration in its two largest units, such as 2 days 3 hours, 20 minutes or 250 ms.
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -21,7 +21,7 @@ func Duration(d time.Duration) string {
 	return twoUnits(d, day, "day", time.Hour, "hour")
 }
 
-// twoUnits rounds to the smaller unit and leaves it out if none is left.
+// twoUnits rounds to the smaller unit and omits it if it is 0.
 func twoUnits(d, large time.Duration, largeName string, small time.Duration, smallName string) string {
 	d = d.Round(small)
 	text := counted(d, large, largeName)

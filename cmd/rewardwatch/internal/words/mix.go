@@ -5,7 +5,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Cause names the cause of an incident, with what divides the units if their mix explains the change.
+// Cause names the cause of an incident and, if the mix of strata explains the change, the field that divides the
+// strata.
 func Cause(i *alerts.Incident) string {
 	if by := i.MixedBy(); by != "" {
 		return Plain(i.Cause) + ", the mix of " + by
@@ -13,14 +14,14 @@ func Cause(i *alerts.Incident) string {
 	return Plain(i.Cause)
 }
 
-// Mix is how the change of a signal is divided into the mix of kinds of units and what happened within them, as text.
+// Mix describes how the change of a signal is divided into the mix of strata and the change within them.
 type Mix struct {
 	By, Quantity, Change string
 	Mix, Share, Within   string
 	Conclusion           string
 }
 
-// MixOf returns the split that the evidence of an incident states; nil if the mix contributes to no alarm.
+// MixOf returns the split in the evidence of an incident, or nil if the mix contributes to no alarm.
 func MixOf(i *alerts.Incident) *Mix {
 	a := i.Mixed()
 	if a == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// Order is the part of a webhook's data that people see, besides the config.
+// Order is the part of a webhook's data that people see, in addition to the config.
 type Order struct {
 	Group    map[string]string `json:"group"`
 	Signals  []string          `json:"signals"`
@@ -21,7 +21,7 @@ type Order struct {
 	Contract Contract          `json:"contract"`
 	Incident string            `json:"incident"`
 	Versions struct {
-		From, To string // of a rollback
+		From, To string // for a rollback
 	} `json:"versions"`
 }
 
@@ -33,7 +33,7 @@ type Contract struct {
 	Expected   recipe.Expected `json:"expected"`
 }
 
-// Ordered returns the name of what requests of a kind order, as the beginning of a sentence.
+// Ordered returns the name for the orders of requests of a kind, capitalized.
 func Ordered(kind string) string {
 	if kind == string(recipe.Retrain) {
 		return "Retraining"
@@ -41,7 +41,7 @@ func Ordered(kind string) string {
 	return Capital(Plain(kind))
 }
 
-// ReadOrder parses the order of a request. A field that the order does not have stays empty.
+// ReadOrder parses the order of a request. Fields that the order does not have remain empty.
 func ReadOrder(q ledger.Request) (Order, error) {
 	var out Order
 	if err := json.Unmarshal(q.Order, &out); err != nil {
@@ -50,7 +50,7 @@ func ReadOrder(q ledger.Request) (Order, error) {
 	return out, nil
 }
 
-// OfIncident returns the requests that an incident has led to, those that a person has made because of it, and those
+// OfIncident returns the requests that an incident has led to, those that people have made because of it, and those
 // that follow from them, oldest first.
 func OfIncident(newestFirst []ledger.Request, incident string) []ledger.Request {
 	var out []ledger.Request
@@ -67,7 +67,7 @@ func OfIncident(newestFirst []ledger.Request, incident string) []ledger.Request 
 // StateOf returns the state of a request in words.
 func StateOf(q ledger.Request) string { return q.State.InWords(q.Untracked) }
 
-// StatesOf returns what requests in a state are shown as.
+// StatesOf returns the texts that are displayed for requests in a state.
 func StatesOf(s ledger.State) string {
 	if s == ledger.StateRejected {
 		return s.InWords(false) + " or " + s.InWords(true)
@@ -75,7 +75,7 @@ func StatesOf(s ledger.State) string {
 	return Plain(s)
 }
 
-// StepOf returns a state that a request has gone through in words.
+// StepOf describes a past state of a request.
 func StepOf(q ledger.Request, s ledger.State) string {
 	if s == ledger.StateRejected {
 		return StateOf(q)
@@ -83,7 +83,7 @@ func StepOf(q ledger.Request, s ledger.State) string {
 	return Plain(s)
 }
 
-// WaitsFor says what a request waits for, "" if it is finished.
+// WaitsFor describes what a request waits for, or returns "" if it is finished.
 func WaitsFor(q ledger.Request) string {
 	what := ""
 	switch q.State {
@@ -108,13 +108,13 @@ func WaitsFor(q ledger.Request) string {
 	return what + " (times out at " + Time(q.DueAt) + ")"
 }
 
-// Decided is what a person decided or said, and when.
+// Decided is a person's decision or comment, and its time.
 type Decided struct {
 	At   time.Time
 	Text string
 }
 
-// RequestDecisions describes what people decided on a request, by its history, oldest first.
+// RequestDecisions describes people's decisions on a request, from its history, oldest first.
 func RequestDecisions(history []ledger.StateChange) (all []Decided) {
 	for i := 1; i < len(history); i++ {
 		if text := requestDecision(history[:i], history[i]); text != "" {
@@ -124,7 +124,7 @@ func RequestDecisions(history []ledger.StateChange) (all []Decided) {
 	return all
 }
 
-// requestDecision describes a change of state after others, "" if no person decided it.
+// requestDecision describes the decision in a change of state after earlier ones, or returns "" if no person made one.
 func requestDecision(before []ledger.StateChange, h ledger.StateChange) string {
 	what, more, last := "", "", before[len(before)-1].State
 	sent := slices.ContainsFunc(before, func(h ledger.StateChange) bool { return h.State.AtTarget() })
@@ -147,7 +147,7 @@ func requestDecision(before []ledger.StateChange, h ledger.StateChange) string {
 	return fmt.Sprintf("%s by %s at %s: %s", what, h.By, Stamp(h.At), h.Reason) + more
 }
 
-// Took returns how long an attempt lasted, "" until it ends.
+// Took returns the duration of an attempt, or "" until it ends.
 func Took(d ledger.Delivery) string {
 	if d.FinishedAt.IsZero() {
 		return ""
@@ -155,7 +155,7 @@ func Took(d ledger.Delivery) string {
 	return Duration(d.FinishedAt.Sub(d.StartedAt))
 }
 
-// Status formats an HTTP status, "" if no answer arrived.
+// Status formats an HTTP status, or returns "" if no answer arrived.
 func Status(status int) string {
 	if status == 0 {
 		return ""

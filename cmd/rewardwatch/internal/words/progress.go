@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/progress"
 )
 
-// Progress says how the return of a policy that learns goes, "" if that is not known.
+// Progress describes the course of the return of a policy that learns, or returns "" if it is unknown.
 func Progress(p *progress.Progress, unit finding.UnitName) string {
 	if p == nil {
 		return ""

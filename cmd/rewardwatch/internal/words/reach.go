@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Reach describes the smallest changes of a stream's main quantity that are found, and of its amounts, such as "a shift of
-// 0.66 SD (1.2) within 100 episodes, 0.38 SD (0.7) within 500"; "" if it is not known.
+// Reach describes the smallest detectable changes of a stream's main quantity, and of its amounts, such as "a shift of
+// 0.66 SD (1.2) within 100 episodes, 0.38 SD (0.7) within 500". It returns "" if they are unknown.
 func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 	main, amounts := halves(s.Reach)
 	var parts []string
@@ -23,7 +23,7 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 	return strings.Join(parts, "; ")
 }
 
-// halves divides a reach into that of the main quantity and that of amounts.
+// halves divides a reach into the reach of the main quantity and the reach of amounts.
 func halves(reach []finding.Reach) (main, amounts []finding.Reach) {
 	for _, r := range reach {
 		if r.OfAmounts {
@@ -49,7 +49,7 @@ func reachOf(reach []finding.Reach, unit finding.UnitName) string {
 	before := ""
 	for _, r := range reach {
 		shown := size(r)
-		if math.IsNaN(r.Size) || shown == before && r.Known == 0 { // also found within fewer units
+		if math.IsNaN(r.Size) || shown == before && r.Known == 0 { // also detected within fewer units
 			continue
 		}
 		before = shown
@@ -76,8 +76,8 @@ func ReachSize(r finding.Reach) string {
 	return fmt.Sprintf("%.2g SD", r.Size)
 }
 
-// ReachCurve returns the sizes of a stream's reach that are found with the baseline alone, by ascending units. Those of
-// amounts are another curve, which is not drawn.
+// ReachCurve returns the changes of a stream's main quantity that are detected with the baseline alone, in ascending
+// order of units. Those of amounts form another curve, which is not drawn.
 func ReachCurve(reach []finding.Reach) (out []finding.Reach) {
 	main, _ := halves(reach)
 	for _, r := range main {
@@ -89,7 +89,7 @@ func ReachCurve(reach []finding.Reach) (out []finding.Reach) {
 }
 
 // ReachLine draws the reach of a stream as a row of characters with its ends, such as
-// "█▅▃▂▁▁ 1.6 SD within 20 episodes, to 0.32 SD within 1,000"; "" if fewer than two sizes are known.
+// "█▅▃▂▁▁ 1.6 SD within 20 episodes, to 0.32 SD within 1,000". It returns "" if fewer than two sizes are known.
 func ReachLine(reach []finding.Reach, unit finding.UnitName) string {
 	shown := ReachCurve(reach)
 	if len(shown) < 2 {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// instant matches a time in UTC: as RFC 3339, which texts have that the command line prints too, and as Stamp.
+// instant matches a time in UTC: in RFC 3339, as in texts that the command line also prints, or in the format of Stamp.
 var instant = regexp.MustCompile(`\b(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z| UTC)\b`)
 
-// EachTime returns a text in which its times and the rest are replaced. A time that is part of a name stays as it is.
+// EachTime returns a text with its times and the rest replaced. Times that are part of a name do not change.
 func EachTime(text string, ofTime func(time.Time) string, ofRest func(string) string) string {
 	var b strings.Builder
 	rest := 0
@@ -26,7 +26,7 @@ func EachTime(text string, ofTime func(time.Time) string, ofRest func(string) st
 	return b.String()
 }
 
-// Stamped returns a text with its times in the one format of pages.
+// Stamped returns a text with its times in the format of Stamp.
 func Stamped(text string) string {
 	return EachTime(text, Stamp, func(rest string) string { return rest })
 }

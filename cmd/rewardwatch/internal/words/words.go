@@ -1,4 +1,4 @@
-// Package words formats what the commands print and the console shows, so that both use the same words.
+// Package words formats texts for commands and the console, so that both use the same words.
 package words
 
 import (
@@ -17,13 +17,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Limits on a person's texts about a decision, in characters: they are kept with the state and go out with alerts.
+// Limits on a person's texts about a decision, in characters, because they are kept with the state and sent with
+// alerts.
 const (
 	MaxBy  = 200
 	MaxWhy = 1000
 )
 
-// CheckText refuses text that is empty or longer than most characters. The error is for its author.
+// CheckText refuses text that is empty or longer than most characters. The error is for the author of the text.
 func CheckText(name, text string, most int) error {
 	if n := utf8.RuneCountInString(text); n == 0 || n > most {
 		return fmt.Errorf("%s must have 1 to %d characters", name, most)
@@ -46,8 +47,8 @@ func Printable(s string) string { return annotation.Printable(s) }
 // Short formats a number to four significant digits.
 func Short(x float64) string { return finding.Figure(x) }
 
-// Moved says which share of the values of a signal has moved, by a certificate (finding.Effect). It returns "" below
-// one percent.
+// Moved describes the share of a signal's values that has certainly moved, by a certificate (finding.Effect). It
+// returns "" below one percent.
 func Moved(atLeast float64) string {
 	percent := math.Floor(100*atLeast + 1e-9)
 	if !(percent >= 1) {
@@ -105,7 +106,7 @@ func Sparkline(values []float64) string {
 // Plain returns a name such as telemetry_fault as words.
 func Plain[T ~string](name T) string { return strings.ReplaceAll(string(name), "_", " ") }
 
-// Baseline describes a baseline. unit is the word for what its size counts.
+// Baseline describes a baseline. unit is the name of its units.
 func Baseline(b finding.BaselineRef, unit finding.UnitName) string {
 	if b.ID == "" {
 		return "none"
@@ -148,8 +149,8 @@ func Place(u finding.UnitRef, unit finding.UnitName, record ingest.Position) str
 	return fmt.Sprintf("%s, record %d of partition %s", u.Words(unit), record.Offset, record.Partition)
 }
 
-// Promise describes whether the budget of false alarms is met, how often one is expected, and how often the budget allows
-// one. A caveat is a separate sentence. The text has no full stop at its end.
+// Promise describes whether the budget of false alarms is met, how often a false alarm is expected, and how often the
+// budget allows one. A caveat is a separate sentence. The text does not end with a full stop.
 func Promise(p finding.Promise) string {
 	limit, unit := rounded(float64(p.N), 4), p.UnitName().Sized()
 	s := fmt.Sprintf("at most 1 false alarm per %s %s", limit, unit)
@@ -189,7 +190,7 @@ func rounded(x float64, digits int) string {
 	return Grouped(int64(math.Round(x/size) * size))
 }
 
-// Missing describes what keeps a stream from being judged: what it lacks, or the rule of its telemetry fault.
+// Missing describes why a stream is not judged: what it lacks, or the rule of its telemetry fault.
 func Missing(s finding.StreamSummary) string {
 	if s.State == finding.TelemetryFault && s.Fault != "" {
 		return "telemetry fault: " + s.Fault
@@ -205,7 +206,7 @@ func AlarmState(a alerts.Alarm) string {
 	return "firing"
 }
 
-// Quantity names what the effect of an alarm compares.
+// Quantity names the quantity that the effect of an alarm compares.
 func Quantity(a alerts.Alarm) string {
 	name := finding.QuantityWords(a.Effect.Quantity)
 	if name == a.Signal || name == "" {
@@ -224,8 +225,7 @@ func Score(s *finding.StreamSummary) (largest float64, any bool) {
 	return largest, any
 }
 
-// Group builds a group from what the API shows of it. Labels are sorted by name, since their original order is
-// unknown.
+// Group builds a group from the API's representation. Labels are sorted by name, since their original order is unknown.
 func Group(policy string, labels map[string]string) ingest.Group {
 	var sorted []ingest.Label
 	for name, value := range labels {
@@ -235,7 +235,7 @@ func Group(policy string, labels map[string]string) ingest.Group {
 	return ingest.NewGroup(policy, sorted...)
 }
 
-// Versions returns versions in one line, "" if none is known.
+// Versions formats versions in one line, or returns "" if none is known.
 func Versions(v ingest.Versions) string {
 	var parts []string
 	for _, v := range []struct{ name, value string }{{"policy", v.Policy}, {"environment", v.Env}, {"reward", v.Reward}} {

@@ -69,7 +69,7 @@ func (d *FixedDesk) Link(_ context.Context, q ledger.Request) (string, error) {
 	return "https://rewardwatch.example/retrain/" + q.ID + "/decide?token=t", nil
 }
 
-// IsReportToken takes the id itself, in capital letters, as the token of a request.
+// IsReportToken accepts the id of a request in capital letters as its token.
 func (d *FixedDesk) IsReportToken(_ context.Context, id, token string) (bool, error) {
 	return token == strings.ToUpper(id), d.Err
 }

@@ -87,10 +87,10 @@ func (v *FixedView) GuardsChanged() <-chan struct{} {
 // AllGuards returns all guards.
 func (v *FixedView) AllGuards() []*guard.Summary { return v.Guarded }
 
-// Ready returns why the service is not ready.
+// Ready returns the reason why the service is not ready.
 func (v *FixedView) Ready() error { return v.NotReady }
 
-// Degraded returns what does not work.
+// Degraded returns the error that a test has set.
 func (v *FixedView) Degraded() error { return v.Broken }
 
 // Course returns no scores.
@@ -151,7 +151,7 @@ func (v *FixedView) Deliveries(_ context.Context, request string, _ int) ([]ledg
 	return out, v.Ledger
 }
 
-// SomeView returns a view with a drifting stream, a faulty one, and a group that warms up without a clock.
+// SomeView returns a view with a drifting stream, a faulty one, and a group without a clock that is warming up.
 func SomeView() *FixedView {
 	alarm := SomeAlarm()
 	drifting := finding.GroupSummary{
@@ -264,7 +264,7 @@ func SomeAlarm() alerts.Alarm {
 	}
 }
 
-// Gates adds a gate with each verdict, and groups that differ, to a view.
+// Gates returns SomeView with a gate for each verdict, and with groups that differ.
 func Gates() *FixedView {
 	v := SomeView()
 	g := &v.Policies[1].Groups[0]

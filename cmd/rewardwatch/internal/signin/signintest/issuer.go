@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Client and Secret are what the issuer knows the service by.
+// Client and Secret are the service's client id and client secret.
 const (
 	Client = "rewardwatch"
 	Secret = "a secret of the client"
@@ -29,15 +29,15 @@ const (
 // Issuer is a provider. Its fields may be changed between requests.
 type Issuer struct {
 	*httptest.Server
-	Claims map[string]any // of who logs in, beside those of each token
-	Info   map[string]any // what the provider tells only when asked, nil for no such endpoint
+	Claims map[string]any // claims of the person who logs in, in addition to those of each token
+	Info   map[string]any // claims that only the userinfo endpoint returns; nil for no such endpoint
 	Now    func() time.Time
-	// Change changes the claims of a token before it is signed, and Sign signs it in place of the issuer.
+	// Change changes the claims of a token before it is signed, and Sign signs it instead of the issuer.
 	Change func(claims map[string]any)
 	Sign   func(claims map[string]any) string
-	// Describe changes what the provider says of itself.
+	// Describe changes the provider's metadata.
 	Describe func(said map[string]any)
-	// Twice accepts a code more than once, Down answers 500, and Public asks for no secret.
+	// Twice accepts a code more than once, Down answers with 500, and Public requires no secret.
 	Twice, Down, Public bool
 	Exchanges           int
 
@@ -45,13 +45,13 @@ type Issuer struct {
 	key   *rsa.PrivateKey
 	kid   string
 	mu    sync.Mutex
-	codes map[string]url.Values // the request by its code
+	codes map[string]url.Values // requests by their codes
 }
 
-// keyOfAll makes the key of all issuers, which takes a long time.
+// keyOfAll generates the key of all issuers once, because this takes a long time.
 var keyOfAll = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// New starts an issuer that ends with the test.
+// New starts an issuer that stops at the end of the test.
 func New(t *testing.T, claims map[string]any) *Issuer {
 	t.Helper()
 	key, err := keyOfAll()
@@ -85,7 +85,7 @@ func New(t *testing.T, claims map[string]any) *Issuer {
 
 func answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // a test that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(value) // a test that has ended needs no answer
 }
 
 func encoded(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
@@ -104,7 +104,7 @@ func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
 	answer(w, said)
 }
 
-// Authorize is what happens in the browser at the address of a sign-in: it returns the answer with which the provider leads
+// Authorize acts as the browser at the address of a sign-in. It returns the query with which the provider redirects
 // back.
 func (i *Issuer) Authorize(address string) url.Values {
 	i.t.Helper()
@@ -128,14 +128,14 @@ func (i *Issuer) Authorize(address string) url.Values {
 	return i.agree(asked)
 }
 
-// agree returns the answer to a request of a sign-in. The caller holds mu.
+// agree returns the answer to the request of a sign-in. The caller holds mu.
 func (i *Issuer) agree(asked url.Values) url.Values {
 	code := rand.Text()
 	i.codes[code] = asked
 	return url.Values{"code": {code}, "state": {asked.Get("state")}, "iss": {i.URL}}
 }
 
-// page is where a real browser logs in, by one button.
+// page is the page on which a real browser logs in, with one button.
 func (i *Issuer) page(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><title>Provider</title><link rel="icon" href="data:,"><main><h1>Provider</h1>
@@ -188,12 +188,12 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 
 func (i *Issuer) signed(claims map[string]any) string { return i.SignedBy(i.key, claims) }
 
-// SignedBy returns a token that a key has signed under the name of the issuer's.
+// SignedBy returns a token that is signed with a key under the name of the issuer's key.
 func (i *Issuer) SignedBy(key *rsa.PrivateKey, claims map[string]any) string {
 	return i.signedAs(i.kid, key, claims)
 }
 
-// Rotate replaces the key of the issuer, and returns what signs with the one before under its name.
+// Rotate replaces the key of the issuer, and returns a function that signs with the previous key under its name.
 func (i *Issuer) Rotate() func(claims map[string]any) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -216,7 +216,7 @@ func (i *Issuer) signedAs(kid string, key *rsa.PrivateKey, claims map[string]any
 	return body + "." + encoded(signature)
 }
 
-// SharedSecret returns a token that is signed with HMAC, by what everybody knows of the issuer's key.
+// SharedSecret returns a token that is signed with HMAC, using the public part of the issuer's key.
 func (i *Issuer) SharedSecret(claims map[string]any) string {
 	body := Unsigned(i.t, `{"alg":"HS256","kid":"k1"}`, claims)
 	mac := hmac.New(sha256.New, i.key.N.Bytes())
@@ -224,7 +224,7 @@ func (i *Issuer) SharedSecret(claims map[string]any) string {
 	return body + "." + encoded(mac.Sum(nil))
 }
 
-// Unsigned returns header and claims of a token.
+// Unsigned returns the header and the claims of a token, without a signature.
 func Unsigned(t *testing.T, header string, claims map[string]any) string {
 	t.Helper()
 	body, err := json.Marshal(claims)
