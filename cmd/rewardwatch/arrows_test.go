@@ -115,7 +115,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/modules":  {"retrain/pipeline/pytext"},
 		"retrain/pipeline/pins":     {"ingest/nearest", "retrain/pipeline/traits"},
 		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
-		"retrain/pipeline/programs": {"retrain/pipeline/headless", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
+		"retrain/pipeline/programs": {"retrain/pipeline/headless", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/saves", "retrain/pipeline/traits"},
 		"retrain/pipeline/quote":    {"retrain/yamlfile"},
 		"retrain/pipeline/schedule": nil,
 		"retrain/pipeline/secrets":  nil,
@@ -125,6 +125,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/pytext":   {"retrain/pipeline/literals"},
 		"retrain/pipeline/reading":  {"retrain/pipeline/pins", "retrain/pipeline/programs"},
 		"retrain/pipeline/headless": nil,
+		"retrain/pipeline/saves":    {"retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
 		"retrain/pipeline/traits":   nil,
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/pytext", "retrain/pipeline/secrets", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/expectation", "retrain/yamlfile"}, // orders tell of incidents

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"cmp"
+	_ "embed"
 	"fmt"
 	"io/fs"
 	"path"
@@ -128,6 +129,7 @@ const maxEnvironments = 5
 // first, few environments, and versions for all packages.
 func (p *Proposal) choose() {
 	p.rankPrograms()
+	p.finder.Led(p.calls.Take)
 	p.prefer()
 	for _, found := range [][]Finding{p.Environments, p.Classes, p.Algorithms, p.rllib, p.Steps} {
 		slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, b.times-a.times) })
@@ -232,7 +234,7 @@ func (p *Proposal) prefer() {
 	}
 	p.byName()
 	if id := p.finder.DefaultWorld(); id != "" {
-		p.defaults[file] = id
+		p.defaults[file], p.ids[id] = id, true
 		p.found(&p.Environments, Finding{Value: id, File: file, clear: main + preferred})
 	}
 	for i, e := range p.Environments {
@@ -465,92 +467,11 @@ func (p *Proposal) found(to *[]Finding, f Finding) {
 	}
 }
 
+//go:embed proposed.tmpl
+var proposedText string
+
 // proposed is a file of a proposal. What was not found is left to the person, with a comment that says so.
-var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": quote.YAML, "command": asCommand, "comment": quote.Comment}).Parse(`# Proposed by ` + "`rewardwatch pipeline init`" + `. Check it, and then run: rewardwatch pipeline validate FILE
-project: {{.Project}}
-{{- if .Description}}
-description: {{yaml .Description}}
-{{- end}}
-# owner: who is responsible
-{{- range .Unread}}
-# Not read: {{comment .}}
-{{- end}}
-targets: [make]
-{{- if .Base}}
-base: {{.Base}} # {{comment .BaseWhy}}
-{{- else if .BaseWhy}}
-# base: {{comment .BaseWhy}}
-{{- end}}
-requirements:
-{{- range .Packages}}
-{{- if .Left}}
-  # - {{.Name}} # {{comment .Left}}
-{{- else if .Pin}}
-  - {{.Name}}=={{.Pin}}{{if ne .Why .File}} # {{comment .Why}}{{end}}
-{{- else}}
-  # - {{.Name}} # {{comment .File}} {{if .Wanted}}allows {{comment .Wanted}}{{else}}names no version{{end}}: add one if training needs it, as in numpy==2.4.6
-{{- end}}
-{{- else}} []
-{{- end}}
-{{- if .Environments}}
-environments:
-{{- range .Environments}}
-  - {id: {{yaml .Value}}} # {{yaml .File}}
-{{- end}}
-{{- else if eq .Library "custom"}}
-# environments: no Gymnasium environment id was found{{range .Classes}}; {{.Value}} in {{yaml .File}} has none{{end}}
-{{- else}}
-environments:
-  - {id: CHANGE-ME} # no environment id was found
-{{- end}}
-{{- range .Others}}
-  # - {id: {{yaml .Value}}} # {{yaml .File}}
-{{- end}}
-algorithm:
-  library: {{.Library}}{{with .Unsuited}} # {{comment .}}{{end}}
-{{- if .Algorithms}}
-  name: {{(index .Algorithms 0).Value}} # {{yaml (index .Algorithms 0).File}}
-{{- with .Seeing.Policy}}
-  policy: {{.}}
-{{- end}}
-{{- with .Seeing.Own}}
-  # policy: {{.}} is a class defined in the program: set it between the marks in pipeline/train.py
-{{- end}}
-{{- with .Seeing.Open}}
-  # policy: a condition of the program chooses {{.}}; MlpPolicy is the default
-{{- end}}
-{{- with .Seeing.Frames}}
-  frame_stack: {{.}}
-{{- end}}
-{{- if .Seeing.Atari}}
-  atari: true
-{{- end}}
-{{- range $i, $x := .Hyperparameters.All}}
-{{- if not $i}}
-  hyperparameters: # {{yaml $.Hyperparameters.File}}{{range $.Hyperparameters.Others}}, {{yaml .}}{{end}}
-{{- end}}
-    {{if .Value}}{{.Name}}: {{.Value}}{{else}}# {{comment .Code}}{{end}}
-{{- end}}
-{{- else}}
-evaluation:
-  command: {{command .Evaluation}}
-{{- end}}
-training:
-{{- if .StepsNumber}}
-  steps: {{.StepsNumber}} # {{yaml (index .Steps 0).File}}
-{{- else}}
-  # steps: no number was found
-{{- end}}
-{{- if not .Algorithms}}
-  command: {{command .Training}}
-{{- else}}
-  cpu: 2
-{{- end}}
-{{- if not .Algorithms}}
-gate: {skip: true} # without this, a gate waits for episodes that the evaluation must send
-{{- end}}
-# deploy: {command: [...]} # puts the model in $WORK into service as version $VERSION; without it, the pipeline keeps the version
-`))
+var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": quote.YAML, "command": asCommand, "comment": quote.Comment}).Parse(proposedText))
 
 // StepsNumber returns the first number of steps as digits, "" without one.
 func (p *Proposal) StepsNumber() string {

@@ -155,6 +155,10 @@ func (p *dependencies) forCalls(library string) {
 	if p.calls.Movies != "" && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "imageio" }) {
 		p.need("imageio-ffmpeg", p.calls.Movies+" writes MP4, which imageio encodes with it")
 	}
+	if p.calls.Drawn != "" && library == Custom {
+		p.need("pydot", p.calls.Drawn+" draws a model, for which Keras needs it")
+		p.limits["pydot"] = cmp.Or(p.limits["pydot"], "==1.4.2") // for all versions of Python
+	}
 	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && p.calls.Progress != "" && library == Custom && !strings.Contains(p.Packages[i].Name, "extra") {
 		p.need("tqdm", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
 		p.need("rich", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
@@ -229,6 +233,13 @@ func (p *dependencies) roms() {
 	}
 }
 
+// systems names what the programs need that pip does not install.
+func (p *dependencies) systems() {
+	for _, name := range slices.Sorted(maps.Keys(p.calls.Systems())) {
+		p.Packages = append(p.Packages, Declared{Name: name, File: p.calls.Systems()[name], Left: "a package of Debian, which " + p.calls.Systems()[name] + " needs: install it between the marks in pipeline/Dockerfile"})
+	}
+}
+
 // compiled chooses the image with a compiler if a package, or another one of the lock, needs one, and names what only a
 // person can add.
 func (p *dependencies) compiled() {
@@ -240,6 +251,7 @@ func (p *dependencies) compiled() {
 	}
 	p.notes()
 	p.roms()
+	p.systems()
 	if what := pins.Compiled(p.python, all); what != "" {
 		p.Base = pins.Compiling(p.python)
 		p.BaseWhy = strings.TrimPrefix(p.BaseWhy+"; "+what+" is compiled", "; ")
@@ -502,7 +514,7 @@ func (p *Proposal) leaveOut() {
 // companions adds what the environments, and environments of the old interface, need beside their library.
 func (p *dependencies) companions(environments []Finding) {
 	for _, e := range environments {
-		for _, c := range pins.Companions(e.Value) {
+		for _, c := range p.calls.Companions(e.Value) {
 			if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return c.ComesWith(d.Name) }) {
 				p.need(c.Package, "the environment "+e.Value+" needs it")
 			}

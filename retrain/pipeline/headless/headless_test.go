@@ -47,6 +47,8 @@ func TestVariables(t *testing.T) {
 		"a program that sets it itself":   {[]string{"os.environ['SDL_VIDEODRIVER'] = 'dummy'\n", window}, "", nil},
 		"a window of Gymnasium":           {[]string{human}, "LunarLander-v3", []string{"SDL_VIDEODRIVER=dummy"}},
 		"a window of MuJoCo":              {[]string{human}, "Hopper-v5", nil},
+		"a window of Gym":                 {[]string{"import gym\nfrom agent import A\n", "env.render()\n"}, "CartPole-v1", []string{"SDL_VIDEODRIVER=dummy"}},
+		"pictures of Gym":                 {[]string{"import gym\n", "env.render(mode='rgb_array')\n"}, "CartPole-v1", nil},
 		"no window":                       {[]string{"gym.make(ID, render_mode='rgb_array')\n"}, "LunarLander-v3", nil},
 	} {
 		if got := Variables(test.texts, test.id); !slices.Equal(got, test.want) {

@@ -11,6 +11,9 @@ var (
 	opensSound  = regexp.MustCompile(`\bpygame\.mixer\b`)
 	// human is an environment of Gymnasium that opens a window.
 	human = regexp.MustCompile(`\brender_mode\s*=\s*["']human["']\s*[,)]`)
+	// importsGym and renders are how programs with Gym before 0.26 open a window.
+	importsGym = regexp.MustCompile(`(?m)^(?:import|from) gym\b`)
+	renders    = regexp.MustCompile(`\benvs?\.render\(\s*(?:(?:mode\s*=\s*)?["']human["']\s*)?\)`)
 	// ofPygame are the environments of Gymnasium whose windows are those of pygame.
 	ofPygame = regexp.MustCompile(`^(?:CartPole|Pendulum|Acrobot|MountainCar(?:Continuous)?|LunarLander(?:Continuous)?|BipedalWalker(?:Hardcore)?|CarRacing|FrozenLake(?:8x8)?|Taxi|Blackjack|CliffWalking)-v[0-9]+$`)
 )
@@ -29,7 +32,7 @@ func Variables(texts []string, id string) []string {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, name) })
 	}
 	var out []string
-	if (has(opensWindow) || DrawnByPygame(id) && has(human)) && !sets("SDL_VIDEODRIVER") {
+	if (has(opensWindow) || DrawnByPygame(id) && (has(human) || has(importsGym) && has(renders))) && !sets("SDL_VIDEODRIVER") {
 		out = append(out, "SDL_VIDEODRIVER=dummy")
 	}
 	if has(opensSound) && !sets("SDL_AUDIODRIVER") {

@@ -162,21 +162,32 @@ func (f *Files) Imported(file string) map[string]Origin {
 			}
 			as := words[len(words)-1]
 			if m[3] != "" {
-				if from := f.Module(words[0]); from != "" {
+				if from := f.moduleFor(file, words[0]); from != "" {
 					out[as] = Origin{from, ""}
 				}
 				continue
 			}
 			from := absolute(file, m[1])
-			if whole := f.Module(from + "." + words[0]); whole != "" {
+			if whole := f.moduleFor(file, from+"."+words[0]); whole != "" {
 				out[as] = Origin{whole, ""}
-			} else if of := f.Module(from); of != "" && of != file {
+			} else if of := f.moduleFor(file, from); of != "" && of != file {
 				out[as] = Origin{of, words[0]}
 			}
 		}
 	}
 	f.importing[file] = out
 	return out
+}
+
+// moduleFor returns the file of a module as a file imports it: one beside it, if the file is a script, or else one from
+// the root of the repository; "" if it is none of the repository.
+func (f *Files) moduleFor(file, name string) string {
+	if dir := path.Dir(file); dir != "." && !f.InPackage(file) {
+		if beside := f.under(path.Join(dir, strings.ReplaceAll(name, ".", "/"))); beside != "" && beside != file {
+			return beside
+		}
+	}
+	return f.Module(name)
 }
 
 // Group returns a group of a match, "" if it is not part of it.

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Interfaces are what programs call that only old versions of packages have: the first file that does.
+// Interfaces are what programs call that only old versions of packages have, or other packages alone: the first file that
+// does. It is large because each kind of call is a field.
 type Interfaces struct {
 	Keras2 string // what Keras 3 does not have
 	TF1    string // what TensorFlow 2 does not have
@@ -20,11 +21,18 @@ type Interfaces struct {
 
 	gym, rendering, hydra string // what Gym 0.26, Gym 0.22 and Hydra 1 do not have
 	agents, games         string // what Ray 2.4 and PettingZoo 1.22 do not have
+	specs, vectors        string // what Ray 2.50 and Gymnasium 1 do not have
 	trainers, functions   string // what Tianshou 2 and Tianshou 1 do not have
 	particles, second     string // what PettingZoo 1.26 and 1.23 do not have
 	together              string // what PettingZoo 1.22 does not have, of agents that act together
 	scorers               string // what d3rlpy 2 does not have
 	aliases               string // what NumPy 1.24 does not have
+
+	Drawn string // what draws a model of Keras, which does not bring along what does
+
+	rendered, renders, oldGym string // what has environments draw what happens, also with Gym before 0.26, and what imports that
+
+	systems map[string]string // the first file that needs a package of the system
 
 	zoo map[string]string // the first file with each family of environments of PettingZoo
 }
@@ -42,6 +50,11 @@ var (
 	ofMovies       = regexp.MustCompile(`\b(?:mimsave|mimwrite|get_writer)\((?s:.{0,400})\.mp4\b|\.mp4\b(?s:.{0,400})\b(?:mimsave|mimwrite|get_writer)\(`)
 	ofVideo        = regexp.MustCompile(`\bRecordVideo\(`)
 	hasTensorboard = regexp.MustCompile(`^(?i)(?:tensorboard|tensorflow|tf-nightly)$|^stable.baselines3\[.*extra`)
+
+	// ofSpecs are the names that RLlib changed, which Ray 2.31 still has.
+	ofSpecs = regexp.MustCompile(`\b(?:Single|Multi)AgentRLModuleSpec\b|\brl_module\.(?:marl_module|tf)\b|(?s:\brllib\b.*)(?:\.rollouts\(|\.exploration\([ \t\n]*(?:explore|exploration_config)\b)`)
+	// ofVectors are names that Gymnasium changed in its first version.
+	ofVectors = regexp.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["']|\bFrameStack\(|\bLazyFrames\b|\bStepAPICompatibility\b)`)
 
 	ofAgents = regexp.MustCompile(`\bray\.rllib\.agents\b`)
 	// ofGames are the four results of the last step of an agent.
@@ -70,9 +83,17 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.oldGym, importsGym}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
+		}
+	}
+	for _, s := range ofSystem {
+		if i.systems[s.name] == "" && s.code.Match(text) {
+			if i.systems == nil {
+				i.systems = map[string]string{}
+			}
+			i.systems[s.name] = file
 		}
 	}
 	for _, m := range ofZoo.FindAllSubmatch(text, maxInstalled) {
@@ -129,6 +150,10 @@ func (i *Interfaces) Last(name string) (version, file string) {
 		return "0.25.2", i.gym
 	case name == "ray" && i.agents != "":
 		return "2.2.0", i.agents
+	case name == "ray" && i.specs != "":
+		return "2.31.0", i.specs
+	case name == "gymnasium" && i.vectors != "":
+		return "0.29.1", i.vectors
 	case name == "pettingzoo" && i.games != "":
 		return "1.19.0", i.games
 	case name == "pettingzoo" && i.together != "" && i.zoo != nil:

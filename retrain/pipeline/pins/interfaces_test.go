@@ -51,6 +51,26 @@ func TestOldAgentsOfRay(t *testing.T) {
 	}
 }
 
+func TestChangedNamesOfRayAndGymnasium(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"from ray.rllib.core.rl_module.rl_module import SingleAgentRLModuleSpec\n":                          {"2.31.0", ""},
+		"from ray.rllib.algorithms.ppo import PPOConfig\nc = PPOConfig().rollouts(num_rollout_workers=2)\n": {"2.31.0", ""},
+		"from ray.rllib.algorithms.ppo import PPOConfig\nc = PPOConfig().env_runners(num_env_runners=2)\n":  {"", ""},
+		"import gymnasium as gym\nenvs = gym.vector.make('Ant-v4', num_envs=2)\n":                           {"", "0.29.1"},
+		"import gymnasium as gym\nreal_next_obs[i] = infos['final_observation'][i]\n":                       {"", "0.29.1"},
+		"import gym\nenvs = gym.vector.make('Ant-v4', num_envs=2)\n":                                        {"", ""},
+		"import gymnasium as gym\nenvs = gym.make_vec('Ant-v4', num_envs=2)\n":                              {"", ""},
+	} {
+		var i Interfaces
+		i.Take("train.py", []byte(text))
+		ray, _ := i.Last("ray")
+		gymnasium, _ := i.Last("gymnasium")
+		if ray != want[0] || gymnasium != want[1] {
+			t.Errorf("%s: ray %q, gymnasium %q", text, ray, gymnasium)
+		}
+	}
+}
+
 func TestTensorboardComesWithOthers(t *testing.T) {
 	for requirement, want := range map[string]bool{
 		"tensorboard": true, "tensorflow": true, "stable-baselines3[extra]": true, "stable_baselines3[extra]": true,

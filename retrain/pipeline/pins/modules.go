@@ -84,7 +84,7 @@ func Modules(all bool) []Module {
 var distributions = map[string]string{
 	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx", "dopamine": "dopamine-rl",
 	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
-	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pybroker": "lib-pybroker", "pyro": "pyro-ppl", "pywt": "pywavelets",
+	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pybroker": "lib-pybroker", "pybullet_envs": "pybullet", "pybullet_utils": "pybullet", "pyro": "pyro-ppl", "pywt": "pywavelets",
 	"rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "torchnlp": "pytorch-nlp",
 	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
 }
@@ -153,6 +153,7 @@ var companions = []struct {
 	{ofMuJoCo, Companion{"imageio", regexp.MustCompile(`^imageio$|\[.*\b(mujoco|all)\b`)}}, // which its renderer imports at once
 	{ofMuJoCo, Companion{"packaging", regexp.MustCompile(`^packaging|\[.*\b(mujoco|all)\b`)}},
 	{regexp.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[23]$`), Companion{"mujoco-py", regexp.MustCompile(`^mujoco-py`)}},
+	{regexp.MustCompile(`BulletEnv-v[0-9]+$`), Companion{"pybullet", regexp.MustCompile(`^pybullet`)}},
 	{traits.OfGames, Companion{"ale-py", regexp.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
 }
 

@@ -14,6 +14,8 @@ var namesPython = []*regexp.Regexp{
 	regexp.MustCompile(`(?im)^[ \t]*(?:[-*+]|[0-9]+\.)[ \t]+[*\x60]*python(?:[ ]+version)?[*\x60]*[ \t]*[:=(]*[ \t]*` + aPython), // of a list
 	regexp.MustCompile(`(?m)^FROM[ \t]+(?:--\S+[ \t]+)?(?:docker\.io/)?(?:library/)?python:([0-9]+\.[0-9]+)()`),
 	regexp.MustCompile(`(?i)\bshields\.io/badge/python-v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?-()`),
+	regexp.MustCompile(`(?i)\b(?:for|with|on|in|under)[ ]+\x60python[ ]*` + aPython),
+	regexp.MustCompile(`(?i)(?:\b|_)(?:prerequisites?|requirements?)[:*_ ]+python[ ]*` + aPython),
 	regexp.MustCompile(`(?im)^\|[ *]*python(?:[ ]+version)?[ *]*\|[ *\x60]*([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ *\x60]*\|()`), // of a table
 }
 

@@ -18,6 +18,45 @@ func OnlyFor(name string) string {
 	return ""
 }
 
+var (
+	// ofDrawing draws a model of Keras.
+	ofDrawing = regexp.MustCompile(`\bplot_model\(`)
+	// ofRender has environments draw, and ofOldRender those of Gym before 0.26.
+	ofRender    = regexp.MustCompile(`\brender_mode["']?\s*[=:]\s*["']|\bRecordVideo\(`)
+	ofOldRender = regexp.MustCompile(`\benvs?\.render\(`)
+	importsGym  = regexp.MustCompile(`(?m)^(?:import|from) gym\b`)
+	// drawn are the environments that Gymnasium draws with pygame, beside those that need it anyway.
+	drawn = regexp.MustCompile(`^(?:CartPole|Pendulum|Acrobot|MountainCar|FrozenLake|Taxi|Blackjack|CliffWalking)`)
+	// hasPygame are requirements that bring pygame.
+	hasPygame = regexp.MustCompile(`^pygame|\[.*\b(classic[-_]control|toy[-_]text|box2d|extra|all)\b`)
+
+	// ofSystem are the packages of Debian that code needs, which pip does not install.
+	ofSystem = []struct {
+		name string
+		code *regexp.Regexp
+	}{
+		{"ffmpeg", regexp.MustCompile(`\bwriter\s*=\s*["']ffmpeg["']|\bFFMpegWriter\(|["']ffmpeg["'][ \t]*,[ \t]*["']-`)},
+		{"fonts-dejavu-core", regexp.MustCompile(`\btruetype\(\s*["']DejaVu`)},
+		{"graphviz", regexp.MustCompile(`\bplot_model\(|\bgraphviz\.(?:Digraph|Graph|Source)\(|\bmake_dot\(`)},
+		{"imagemagick", regexp.MustCompile(`\bwriter\s*=\s*["']imagemagick["']|\bImageMagickWriter\(`)},
+		{"libegl1", regexp.MustCompile(`MUJOCO_GL["']\]?\s*[,=]\s*["']egl\b|PYOPENGL_PLATFORM["']\]?\s*[,=]\s*["']egl\b`)},
+		{"libosmesa6", regexp.MustCompile(`MUJOCO_GL["']\]?\s*[,=]\s*["']osmesa\b|PYOPENGL_PLATFORM["']\]?\s*[,=]\s*["']osmesa\b`)},
+		{"xvfb", regexp.MustCompile(`\bpyvirtualdisplay\b|\bxvfbwrapper\b|\bxvfb-run\b`)},
+	}
+)
+
+// Companions returns the packages that an environment needs beside its library, by its id, as the programs use it.
+func (i *Interfaces) Companions(id string) []Companion {
+	out := Companions(id)
+	if (i.rendered != "" || i.renders != "" && i.oldGym != "") && drawn.MatchString(id) {
+		out = append(out, Companion{"pygame", hasPygame})
+	}
+	return out
+}
+
+// Systems returns the packages of Debian that the programs need, and the first file that needs each.
+func (i *Interfaces) Systems() map[string]string { return i.systems }
+
 // ofTorch are packages, by their normalized names, that compute with torch in any version.
 var ofTorch = regexp.MustCompile(`^(stable-baselines3|sb3-contrib|rl-zoo3|imitation|tianshou|pfrl|d3rlpy|torchrl|tensordict|pytorch-lightning|lightning)$`)
 

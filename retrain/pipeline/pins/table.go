@@ -80,7 +80,13 @@ func (w window) has(version string) bool {
 }
 
 // windows returns those of a package by version of Python. A package that is in no line installs with any.
-func windows(name string) map[string]window { return allWindows()[name] }
+// The builds of TensorFlow for one kind of machine have those of TensorFlow.
+func windows(name string) map[string]window {
+	if name == "tensorflow-gpu" || name == "tensorflow-cpu" {
+		name = "tensorflow"
+	}
+	return allWindows()[name]
+}
 
 var allWindows = sync.OnceValue(func() map[string]map[string]window {
 	out := map[string]map[string]window{}
@@ -100,6 +106,11 @@ var allWindows = sync.OnceValue(func() map[string]map[string]window {
 // needs returns what a version of a package needs of others, as far as the newest versions of these do not suit it.
 func needs(name, version string) []Package {
 	var out []Package
+	for _, beside := range []string{"torchaudio", "torchvision"} {
+		if v := besideTorch(beside, version); name == "torch" && v != "" {
+			out = append(out, Package{Name: beside, Wanted: "==" + v})
+		}
+	}
 	for _, n := range allNeeds()[name] {
 		if version != "" && Allowed(n.of, version) {
 			out = append(out, n.Package)

@@ -230,7 +230,13 @@ func arguments(line string) []string {
 }
 
 // standsFor reports whether a word stands for what a person knows. The name of an argument, as in --env_id, does not.
-func standsFor(word string) bool { return !flagAlone.MatchString(word) && stoodFor.MatchString(word) }
+// That of an algorithm, as in PPO, does not either.
+func standsFor(word string) bool {
+	return !flagAlone.MatchString(word) && stoodFor.MatchString(word) && !ofAlgorithm.MatchString(word)
+}
+
+// ofAlgorithm is the name of an algorithm, or the value of an argument that has one.
+var ofAlgorithm = regexp.MustCompile(`^(?:--?[\w-]+=)?(?:MA|HA|I|R|C|D|D3|QR)?(?:PPO[0-9]?|DQN|DDQN|SAC|TD3|DDPG|A2C|A3C|TRPO|CEM|ES|ARS|GAE|QMIX|VDN|IMPALA|APPO|REINFORCE|RAINBOW|SARSA|TQC|BC|IQL|CQL)$`)
 
 // forModel reports whether a flag is for the model, which is known: a page can leave it open.
 func forModel(flag string) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -87,6 +88,9 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		}
 		model = cmp.Or(model, savedByHydra(f.Text[p.file]))
 	}
+	if x, _ := trainsBy(p); x != nil && !has(args, *x) {
+		args = append(args, x.On())
+	}
 	at := f.besideIfNeeded(p, f.placeOf(p, out == nil))
 	if at.copied {
 		f.copied = at
@@ -95,7 +99,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		model = f.left(p, at)
 	}
 	c := f.proposed(p, args, at, true)
-	c.Notes = append(c.Notes, f.asides(p, nothing)...)
+	c.Notes = append(c.Notes, f.asides(p, args, nothing)...)
 	return c, model, args
 }
 
@@ -167,7 +171,7 @@ func (p *program) isBoolean(name string) bool {
 
 // output returns the flag of a training for the place of its model.
 func (f *Finder) output(p *program) *modules.Option {
-	saved := savedPlaces(p.text)
+	saved := saves.Places(p.text)
 	for i, x := range p.flags {
 		if !x.Boolean && !x.Position && saved[x.Key()] && readsFrom.MatchString(x.Key()) {
 			return &p.flags[i]
@@ -178,10 +182,10 @@ func (f *Finder) output(p *program) *modules.Option {
 		if x.Boolean || !savesTo.MatchString(x.Key()) || f.unused(p, x) || strings.HasPrefix(x.Key(), "model_path") && !f.code.Of(p.text).Saves && !f.code.Of(f.Text[p.file]).Saves {
 			continue
 		}
-		if strings.HasPrefix(x.Key(), "model_path") && onlyLoads(p.text, x.Key()) {
+		if strings.HasPrefix(x.Key(), "model_path") && saves.OnlyLoads(p.text, x.Key()) {
 			continue
 		}
-		if x.OfHydra() && x.Value == "" && !x.Required && !has(p.args, x) && !savesBy(p.text, x.Name) { // it may be where to go on from
+		if x.OfHydra() && x.Value == "" && !x.Required && !has(p.args, x) && !saves.By(p.text, x.Name) { // it may be where to go on from
 			continue
 		}
 		j := slices.IndexFunc(firstOf, func(word string) bool { return strings.HasPrefix(x.Key(), word) })
@@ -239,47 +243,6 @@ var attribute = regexp.MustCompile(`\w\.([A-Za-z_]\w*)|\[["'](\w+)["']\]`)
 // addsArgument is the definition of an argument of argparse, up to the end of its first line.
 var addsArgument = regexp.MustCompile(`\badd_argument\([^\n]*`)
 
-// savesBy reports whether a program saves something at the place that a setting names.
-func savesBy(text, setting string) bool {
-	for _, m := range traits.Saving.FindAllStringIndex(text, 100) {
-		if slices.ContainsFunc(modules.ArgumentsOf(text, m[1]-1), func(a modules.Argument) bool { return strings.Contains(a.Text, "."+setting) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// onlyLoads reports whether a program uses an argument, and only in calls that load something.
-func onlyLoads(text, key string) bool {
-	all := regexp.MustCompile(`\.`+regexp.QuoteMeta(key)+`\b`).FindAllStringIndex(text, 20)
-	for _, at := range all {
-		line := text[strings.LastIndexByte(text[:at[0]], '\n')+1 : at[0]]
-		if !loadsBefore.MatchString(line) {
-			return false
-		}
-	}
-	return len(all) > 0
-}
-
-// loadsBefore is a call that loads something, up to its argument.
-var loadsBefore = regexp.MustCompile(`(?:load\w*|restore\w*)\([^()]*$|\bif\b[^:]*$`)
-
-// attributeAlone is an attribute of a name, and nothing else.
-var attributeAlone = regexp.MustCompile(`^[A-Za-z_]\w*\.(\w+)$`)
-
-// savedPlaces returns the attributes that a program saves something exactly at, such as those of its arguments.
-func savedPlaces(text string) map[string]bool {
-	out := map[string]bool{}
-	for _, m := range traits.Saving.FindAllStringIndex(text, 100) {
-		for _, a := range modules.ArgumentsOf(text, m[1]-1) {
-			if at := attributeAlone.FindStringSubmatch(a.Text); at != nil {
-				out[at[1]] = true
-			}
-		}
-	}
-	return out
-}
-
 // written returns the model that a program without an argument for it writes, from the directory that it runs in; "" if
 // the program composes its name, or the directory that comes before it.
 func written(text string) string {
@@ -304,7 +267,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	place := workDir + "model"
 	if at != nil {
 		example := p.given(args, *at)
-		directory := ofDirectory.MatchString(at.Key()) && !loadsFile(p.text, at.Key())
+		directory := ofDirectory.MatchString(at.Key()) && !saves.LoadsFile(p.text, at.Key())
 		place = f.newest(p, cmp.Or(example, at.Value))
 		if after, ok := strings.CutPrefix(place, lastModel); ok && directory && modules.Extension(cmp.Or(example, at.Value)) == "" {
 			place = lastDir + after
@@ -469,11 +432,6 @@ var savesZip = regexp.MustCompile(`(?m)^from stable_baselines3\b|^from sb3_contr
 // ofDirectory is an argument for a directory, not for a file in it.
 var ofDirectory = regexp.MustCompile(`dir|folder|root|^logs?$|^runs?$|_run$|^exp|log_path`)
 
-// loadsFile reports whether a program loads the file that an argument names, whatever that is called.
-func loadsFile(text, key string) bool {
-	return regexp.MustCompile(`\b(?:torch|th|pickle|joblib|np)\.load\(\s*(?:open\(\s*)?\w+\.` + regexp.QuoteMeta(key) + `\s*[,)]`).MatchString(text)
-}
-
 // leavesDirectory reports whether an argument of the training sets the directory of its model, but not the name of the file.
 func (f *Finder) leavesDirectory() bool {
 	if len(f.trained) == 0 {
@@ -608,15 +566,6 @@ func opensAlways(text string, x modules.Option) bool {
 	return regexp.MustCompile(`\b(?:open|load\w*|read\w*|Path|join)\([^()\n]*`+key).MatchString(text) && !regexp.MustCompile(`\b(?:if|or)\b[^\n]*`+key).MatchString(text)
 }
 
-// directoryBefore returns the directory that a program puts before an argument, "" for none.
-func directoryBefore(text, key string) string {
-	m := regexp.MustCompile(`["']([\w./-]+/)["'][ \t]*\+[ \t]*[\w.]+\.` + regexp.QuoteMeta(key) + `\b|\bf["']([\w./-]+/)\{[\w.]+\.` + regexp.QuoteMeta(key) + `\}|\bjoin\(["']([\w./-]+)["'],[ \t]*[\w.]+\.` + regexp.QuoteMeta(key) + `\b`).FindStringSubmatch(text)
-	if m == nil {
-		return ""
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(m[1]+m[2]+m[3], "./"), "/") + "/"
-}
-
 // positions counts the arguments of a page that stand for themselves.
 func positions(p *program, args []string) int {
 	n := 0
@@ -652,7 +601,7 @@ func (f *Finder) value(p *program, x modules.Option, k Known, model string, eval
 		return model
 	case configFlag.MatchString(key):
 		if c := configuration(f.yaml, p); c != "" {
-			if rest, ok := strings.CutPrefix(c, directoryBefore(p.text, key)); ok && rest != c {
+			if rest, ok := strings.CutPrefix(c, saves.DirectoryBefore(p.text, key)); ok && rest != c {
 				return rest
 			}
 			return projectDir + c
@@ -834,7 +783,7 @@ func (f *Finder) withVariables(p *program, words []string) []string {
 	if f.tracks(p) {
 		variables = append(variables, "WANDB_MODE=offline")
 	}
-	variables = append(variables, headless.Variables(f.textsOf(p), f.env)...)
+	variables = append(variables, headless.Variables(f.reached(p), f.env)...)
 	if len(variables) == 0 {
 		return words
 	}

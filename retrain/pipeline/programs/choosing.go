@@ -2,9 +2,11 @@ package programs
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
@@ -14,7 +16,6 @@ var (
 	callsEvaluation = regexp.MustCompile(`\b(?:eval\w*|test\w*|play\w*|enjoy\w*|infer\w*|watch\w*|(?:run|do)_(?:eval|test|inference|policy)\w*)\(`)
 	callsTraining   = regexp.MustCompile(`\b(?:train\w*|learn|fit|(?:run|start|do)_train\w*)\(`)
 	asksForNone     = regexp.MustCompile(`^(?:==|is[ \t]+None)`)
-	leaves          = regexp.MustCompile(`(?m)^[ \t]+(?:return\b|(?:sys\.)?exit\()`)
 )
 
 // chooser returns the argument for the model that makes a program evaluate it instead of training, nil for none.
@@ -24,7 +25,7 @@ func chooser(p *program) *modules.Option {
 		if !readsFrom.MatchString(key) {
 			continue
 		}
-		given, other := branches(p.text, m[1], m[3]-m[2])
+		given, other := pytext.Branches(p.text, m[1], m[3]-m[2])
 		if isNot := m[4] >= 0; isNot != asksForNone.MatchString(modules.Group(p.text, m, 4)) {
 			given, other = other, given
 		}
@@ -40,35 +41,22 @@ func chooser(p *program) *modules.Option {
 	return nil
 }
 
-// branches returns the block after a condition of an indent, and what runs instead of it: that after else, or all that
-// follows a block that leaves the function.
-func branches(text string, at, indent int) (block, other string) {
-	end := blockEnd(text, at, indent)
-	block, rest := text[at:end], text[end:]
-	line, _, _ := strings.Cut(rest, "\n")
-	switch {
-	case indentOf(line) == indent && strings.HasPrefix(strings.TrimSpace(line), "else"):
-		from := end + len(line) + 1
-		if from > len(text) {
-			return block, ""
+// trainsBy returns the argument without which a program does not train, nil for none, and whether the program evaluates a
+// model whether it is given or not.
+func trainsBy(p *program) (x *modules.Option, evaluates bool) {
+	for _, m := range asksFor.FindAllStringSubmatchIndex(p.text, maxBlocks) {
+		i := slices.IndexFunc(p.flags, func(x modules.Option) bool { return x.Key() == p.text[m[6]:m[7]] })
+		if i < 0 || m[4] >= 0 || m[8] >= 0 || !p.flags[i].Boolean || p.flags[i].IsOn() || p.flags[i].OfHydra() || !trainsToo.MatchString(p.flags[i].Key()) {
+			continue
 		}
-		return block, text[from:blockEnd(text, from, indent)]
-	case leaves.MatchString(block):
-		return block, text[end:blockEnd(text, end, indent-1)]
-	}
-	return block, ""
-}
-
-// blockEnd returns where the lines end that are indented by more than a number.
-func blockEnd(text string, at, indent int) int {
-	for at < len(text) {
-		line, _, _ := strings.Cut(text[at:], "\n")
-		if strings.TrimSpace(line) != "" && indentOf(line) <= indent {
-			return at
+		indent := m[3] - m[2]
+		end := pytext.BlockEnd(p.text, m[1], indent)
+		after := p.text[end:pytext.BlockEnd(p.text, end, indent-1)]
+		if callsTraining.MatchString(p.text[m[1]:end]) && !callsTraining.MatchString(after) {
+			return &p.flags[i], callsEvaluation.MatchString(after)
 		}
-		at = min(len(text), at+len(line)+1)
 	}
-	return at
+	return nil, false
 }
 
 // evaluatesBy reports whether arguments make a program evaluate the model that they name.

@@ -51,7 +51,7 @@ func (r *reach) conditional(l *lookup) {
 // runs reports whether all blocks around a line run when the program starts.
 func (l *lookup) runs(file string, at int) bool {
 	text := l.Text[file]
-	indent := indentOf(text[at:])
+	indent := pytext.IndentOf(text[at:])
 	for indent > 0 {
 		end := at - 1
 		if end < 0 {
@@ -59,10 +59,10 @@ func (l *lookup) runs(file string, at int) bool {
 		}
 		at = strings.LastIndexByte(text[:end], '\n') + 1
 		line := strings.TrimSpace(text[at:end])
-		if of := indentOf(text[at:]); line == "" || of >= indent || strings.HasPrefix(line, ")") {
+		if of := pytext.IndentOf(text[at:]); line == "" || of >= indent || strings.HasPrefix(line, ")") {
 			continue
 		}
-		indent = indentOf(text[at:])
+		indent = pytext.IndentOf(text[at:])
 		m := blockLine.FindStringSubmatch(line)
 		if m == nil || m[1] == "if" && l.condition(use{file, at}, m[2]) < 1 || m[1] == "def" && !l.starts(file, m[2]) {
 			return false
@@ -70,8 +70,6 @@ func (l *lookup) runs(file string, at int) bool {
 	}
 	return true
 }
-
-func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
 // starts reports whether a function, by the code after def, runs when the program starts: it is called where the file
 // is run, or in the function main.

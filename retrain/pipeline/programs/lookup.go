@@ -2,6 +2,7 @@ package programs
 
 import (
 	"cmp"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -287,7 +288,35 @@ func (f *Finder) Steps() (number, from string) {
 			return strconv.FormatInt(int64(n), 10), cmp.Or(l.program.page, file)
 		}
 	}
+	if n := l.ofEpochs(); n >= 1000 && n < 1e13 {
+		return strconv.FormatInt(int64(n), 10), cmp.Or(l.program.page, file)
+	}
 	l.source = ""
 	number = pytext.TotalOf(f.Text[file], func(at int) literals.Names { return l.names(file, at) })
 	return number, cmp.Or(l.source, file)
+}
+
+var (
+	epochsFlag   = regexp.MustCompile(`^(?:n_|num_|max_)?epochs?$`)
+	perEpochFlag = regexp.MustCompile(`^(?:steps?_per_epoch|epoch_(?:num_)?steps)$`)
+)
+
+// ofEpochs returns the product of the arguments for the epochs of the best training and the steps of each, if the command
+// sets one of them; 0 for none.
+func (l *lookup) ofEpochs() float64 {
+	epochs, each, given := 0.0, 0.0, false
+	for _, x := range l.program.flags {
+		text := l.program.given(l.program.args, x)
+		n := literals.NumberOf(cmp.Or(text, x.Value), l.names(l.program.file, 0))
+		switch {
+		case epochsFlag.MatchString(x.Key()):
+			epochs, given = n, given || text != ""
+		case perEpochFlag.MatchString(x.Key()):
+			each, given = n, given || text != ""
+		}
+	}
+	if !given || math.IsNaN(epochs*each) {
+		return 0
+	}
+	return epochs * each
 }

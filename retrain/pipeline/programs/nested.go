@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
 // maxNested bounds the directories of nested packages.
@@ -98,21 +100,29 @@ var asideDirectory = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.git
 var savesInside = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|\bsave|\.savefig|\.to_csv)\([^\n]*?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/[^"'\n/]+["']`)
 
 // makes returns the words of a shell that make the directories that a program in $WORK writes into, if neither it nor a
-// file that it imports makes directories; "" for none.
+// file that it leads to makes directories; "" for none.
 func (f *Finder) makes(p *program, at place) string {
-	if !at.work {
+	if !at.work && !at.copied {
 		return ""
 	}
 	var dirs []string
-	for _, text := range f.textsOf(p) {
+	add := func(dir string) {
+		missing := at.work || !f.isDirectory(path.Join(at.dir, dir))
+		if missing && !slices.Contains(dirs, dir) && len(dirs) < maxNested {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, text := range f.reached(p) {
 		if makesDirectory.MatchString(text) {
 			return ""
 		}
 		for _, m := range savesInside.FindAllStringSubmatchIndex(text, maxNested) {
-			dir := text[m[2]:m[3]]
-			if !composes.MatchString(text[m[0]:m[2]-1]) && !slices.Contains(dirs, dir) && len(dirs) < maxNested {
-				dirs = append(dirs, dir)
+			if dir := text[m[2]:m[3]]; !composes.MatchString(text[m[0] : m[2]-1]) {
+				add(dir)
 			}
+		}
+		for _, dir := range saves.Directories(text) {
+			add(dir)
 		}
 	}
 	if len(dirs) == 0 {

@@ -2,22 +2,19 @@ package programs
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
-
-// fits is code that changes the weights of a model, by itself or by a library.
-var fits = regexp.MustCompile(`\.backward\(|\.learn\(|\.fit\(|\.train_on_batch\(|\.minimize\(|\bGradientTape\(|\bvalue_and_grad\(|\boptimi[sz]er\.(?:step|update)\(|\.apply_gradients\(`)
 
 // byCode returns the programs that train by what they do, as no program is named for it.
 func (f *Finder) byCode(all []program) []program {
 	var out []program
 	for _, p := range all {
-		leads := f.code.Of(p.text).Trains && slices.ContainsFunc(f.textsOf(&p), fits.MatchString)
+		leads := f.code.Of(p.text).Trains && slices.ContainsFunc(f.textsOf(&p), saves.Fits)
 		if leads && !asidePath.MatchString(p.file) && traits.Weigh(p.names(), traits.Evaluation) < 80 && !f.demonstrates(&p, f.code.Of(p.text)) {
 			p.score = 1
 			out = append(out, p)
@@ -34,7 +31,7 @@ func (f *Finder) Notebook() string {
 	var out []program
 	for file, text := range f.Text {
 		p := program{file: file, start: []string{file}, text: text, from: file}
-		if path.Ext(file) != ".ipynb" || !modules.Printable(file) || asidePath.MatchString(file) || !ofNotebook(text) || !slices.ContainsFunc(f.textsOf(&p), fits.MatchString) {
+		if path.Ext(file) != ".ipynb" || !modules.Printable(file) || asidePath.MatchString(file) || !f.ofNotebook(&p) || !slices.ContainsFunc(f.textsOf(&p), saves.Fits) {
 			continue
 		}
 		p.score = max(1, 50+traits.Weigh([]string{strings.ToLower(strings.TrimSuffix(path.Base(file), ".ipynb"))}, traits.Training)) - strings.Count(file, "/")
@@ -49,14 +46,16 @@ func (f *Finder) Notebook() string {
 }
 
 // ofNotebook reports whether the code of a notebook runs elsewhere than on the servers of Colab, and steps an environment
-// or has a library do that.
-func ofNotebook(code string) bool {
-	return !strings.Contains(code, "google.colab") && (steps.MatchString(code) || strings.Contains(code, ".step(") || strings.Contains(code, ".learn("))
+// or has a library, or a file of the repository, do that.
+func (f *Finder) ofNotebook(p *program) bool {
+	code := p.text
+	steppedFor := strings.Contains(code, ".train(") && slices.ContainsFunc(f.textsOf(p), stepsAny.MatchString)
+	return !strings.Contains(code, "google.colab") && (steps.MatchString(code) || strings.Contains(code, ".step(") || strings.Contains(code, ".learn(") || steppedFor)
 }
 
 // executed returns the command that runs a notebook in a copy of the project, because it writes beside itself.
 func (f *Finder) executed(p *program) Command {
 	words := f.withVariables(p, []string{"python", "-m", "nbconvert", "--to", "notebook", "--execute", "--ExecutePreprocessor.timeout=-1", "--ExecutePreprocessor.kernel_name=python3", "--output-dir=" + workItself, path.Base(p.file)})
 	before := f.copied.enter(true) + f.forgets(p, f.copied, true) + f.home(p) + f.nestedPaths(p, f.copied)
-	return Command{shellLine(before, words), p.file, f.asides(p, f.savesNothing(p))}
+	return Command{shellLine(before, words), p.file, f.asides(p, nil, f.savesNothing(p))}
 }

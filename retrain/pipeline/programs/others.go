@@ -43,6 +43,24 @@ func (f *Finder) firstNamed(p *program) int {
 	return len(f.said.all)
 }
 
+// preferFirst raises the program that the README names first, of those in one directory: what it names later are variants.
+func (f *Finder) preferFirst(all []program) {
+	first := -1
+	for i, p := range all {
+		if p.said < len(f.said.all) && (first < 0 || p.said < all[first].said) {
+			first = i
+		}
+	}
+	for i, p := range all {
+		if first >= 0 && i != first && p.said < len(f.said.all) && path.Dir(p.file) == path.Dir(all[first].file) && p.score > all[first].score && p.score < all[first].score+preferredBy {
+			all[first].score = p.score + 1
+		}
+	}
+}
+
+// preferredBy is how much more than a program that the README names first another one of its directory must count.
+const preferredBy = 15
+
 // refuse notes why a program that is named as an evaluation is none.
 func (f *Finder) refuse(p *program, called int, why string) {
 	if called > 0 && len(f.refused) < maxNamed {

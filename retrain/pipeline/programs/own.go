@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
 // noModel is a file of settings, data or code.
@@ -19,62 +19,22 @@ func (f *Finder) committed(p *program, x modules.Option) bool {
 	return x.Value != "" && !noModel.MatchString(x.Value) && readsFrom.MatchString(x.Key()) && (f.isFile(x.Value) || f.isFile(path.Join(path.Dir(p.file), x.Value)))
 }
 
-// loadsNamed is a call that loads a model from a file that it names.
-var loadsNamed = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?["']([^"'\n]+)["']`)
-
-// loadsVariable is a call that loads a model from a file that a name stands for.
-var loadsVariable = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?([A-Za-z_]\w*)\s*[,)]`)
-
-// loadedNames returns the files that code loads a model from, as it spells them out, also in a name that has no other value.
-func loadedNames(text string) []string {
-	var out []string
-	for _, m := range loadsNamed.FindAllStringSubmatch(text, 20) {
-		out = append(out, m[1])
-	}
-	for _, m := range loadsVariable.FindAllStringSubmatch(text, 20) {
-		set := regexp.MustCompile(`(?m)^[ \t]*`+m[1]+`[ \t]*=[ \t]*([^=\n][^\n]*)$`).FindAllStringSubmatch(text, 2)
-		if len(set) == 1 {
-			if name := modules.Literal(strings.TrimSpace(set[0][1])); strings.ContainsAny(name, "./") {
-				out = append(out, name)
-			}
-		}
-	}
-	return out
-}
-
 // otherModel returns a model of the repository that an evaluation loads by its name, although the training does not write
 // it: the new one would never be tested. It is "" if it loads another too.
 func (f *Finder) otherModel(p, training *program) string {
 	other := ""
-	for _, name := range loadedNames(p.text) {
+	for _, name := range saves.Loaded(p.text) {
 		committed := slices.ContainsFunc([]string{"", ".zip", ".pt", ".pth"}, func(extension string) bool {
 			return f.exists(path.Clean(name+extension)) || f.exists(path.Join(path.Dir(p.file), name+extension))
 		})
 		base := strings.TrimSuffix(path.Base(name), path.Ext(name))
-		committed = committed || ofModel.MatchString(name) && savesNamed(f.textsOf(training))
+		committed = committed || ofModel.MatchString(name) && saves.Named(f.textsOf(training))
 		if !committed || noModel.MatchString(name) || slices.ContainsFunc(f.textsOf(training), func(text string) bool { return strings.Contains(text, base) }) {
 			return ""
 		}
 		other = name
 	}
 	return other
-}
-
-// savedNames are calls that save something, with the name of a file that nothing composes.
-var savedNames = regexp.MustCompile(`\.save\w*\(\s*(?:[\w.()]+,\s*)?["'][\w./-]+["']`)
-
-// savesNamed reports whether a training saves its models under names that it spells out, and nothing else does that for it.
-func savesNamed(texts []string) bool {
-	named := false
-	for _, text := range texts {
-		if strings.Contains(text, "Callback") {
-			return false
-		}
-		named = named || savedNames.MatchString(text)
-	}
-	return named && !slices.ContainsFunc(texts, func(text string) bool {
-		return len(traits.Saving.FindAllString(text, 50)) > len(savedNames.FindAllString(text, 50))
-	})
 }
 
 // ofTraining replaces the other models of the repository that an evaluation reads by those of the same names that the
@@ -103,15 +63,10 @@ func (f *Finder) resultsInWork(p *program, model *modules.Option, args []string)
 		return args
 	}
 	out := f.output(p)
-	if x := *out; x.Name != model.Name && !x.Position && !has(args, x) && !path.IsAbs(x.Value) && !readsAt(p.text, x.Key()) {
+	if x := *out; x.Name != model.Name && !x.Position && !has(args, x) && !path.IsAbs(x.Value) && !saves.ReadsAt(p.text, x.Key()) {
 		args = append(args, x.Words(workDir+"evaluation")...)
 	}
 	return args
-}
-
-// readsAt reports whether a program reads something below the directory that an argument names.
-func readsAt(text, key string) bool {
-	return regexp.MustCompile(`(?:load\w*|restore\w*|read\w*|open|listdir|glob|exists|isfile|isdir)\([^\n]*\.` + regexp.QuoteMeta(key) + `\b`).MatchString(text)
 }
 
 var (

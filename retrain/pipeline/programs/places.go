@@ -82,6 +82,9 @@ var (
 	textLiteral  = regexp.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|tsv|xml|npz|npy|pkl|txt|parquet|feather|h5|hdf5|urdf|gz))["']`)
 )
 
+// assetLiteral is what a game shows and plays, in a directory below that in which the program runs.
+var assetLiteral = regexp.MustCompile(`\(\s*f?["'](?:\./)?((?:[\w-]+/)*[\w -]+\.(?:ttf|otf|png|jpe?g|bmp|wav|ogg|mp3|obj|stl|sdf|tmx))["']`)
+
 // dirLiteral is a directory that code composes the path of a file with, or keeps as a constant.
 var dirLiteral = regexp.MustCompile(`(?:(?:\.join|\bPath|\bi?glob|\blistdir|\bscandir|\bopen|\bread_\w+|\bload\w*)\(\s*|\b[A-Z][A-Z_]*\s*=\s*)f?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?(?:["']|/[^"'\n]*["'])`)
 
@@ -123,6 +126,11 @@ func (f *Finder) readsAbove(p *program) bool {
 // readsBeside reports whether a program, or a file that it imports, names a file or a directory of the repository from its root, which it
 // then must run in: one that no argument can name.
 func (f *Finder) readsBeside(p *program) bool {
+	for _, text := range f.reached(p) {
+		if slices.ContainsFunc(assetLiteral.FindAllStringSubmatch(text, 50), func(m []string) bool { return f.exists(m[1]) }) {
+			return true
+		}
+	}
 	for _, file := range f.withImports(p) {
 		for _, m := range textLiteral.FindAllStringSubmatch(f.Text[file], 50) {
 			isDefault := func(x modules.Option) bool { return path.Clean(x.Value) == path.Clean(m[1]) && !x.Position }

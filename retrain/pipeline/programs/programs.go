@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -464,7 +465,7 @@ func (f *Finder) training(all []program, env string) []program {
 		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns && !f.code.Of(p.text).Descends {
 			p.score -= 40
 		}
-		p.score += 6 * boolean(f.hasCounterpart(p.file))
+		p.score += 6*boolean(f.hasCounterpart(p.file)) - 70*boolean(saves.Off(p.text) != "")
 		named, args, page := f.suggestion(&p, func(args []string) bool {
 			return !slices.ContainsFunc(args, traits.Evaluating) && !evaluatesBy(&p, args)
 		})
@@ -477,6 +478,7 @@ func (f *Finder) training(all []program, env string) []program {
 			out = append(out, p)
 		}
 	}
+	f.preferFirst(out)
 	if len(out) == 0 {
 		out = f.absent(env)
 	}
@@ -616,6 +618,11 @@ func (f *Finder) byItself(training *program) (program, bool) {
 	if x := chooser(training); x != nil {
 		p := *training
 		p.model, p.score = x.Name, 45
+		return p, true
+	}
+	if x, evaluates := trainsBy(training); evaluates {
+		p := *training
+		p.args, p.score = slices.DeleteFunc(slices.Clone(training.args), func(a string) bool { return has([]string{a}, *x) }), 45
 		return p, true
 	}
 	meant := cmp.Or(traits.ModeIn(training.text), traits.ModeIn(f.Text[training.file]))

@@ -70,6 +70,18 @@ func (f *Finder) reached(p *program) []string {
 	return out
 }
 
+// Led passes the files that the best training leads to by imports to a function, as that may be an example, and so aside.
+func (f *Finder) Led(take func(file string, text []byte)) {
+	if len(f.trained) == 0 {
+		return
+	}
+	r := f.reach()
+	r.followAll(f.withImports(&f.trained[0]))
+	for _, file := range slices.Sorted(maps.Keys(r.seen)) {
+		take(file, []byte(f.Text[file]))
+	}
+}
+
 func (f *Finder) reach() *reach {
 	r := &reach{Finder: f, seen: map[string]bool{}, modules: map[string]bool{}, tops: map[string]bool{}}
 	for _, file := range f.Order {

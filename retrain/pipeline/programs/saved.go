@@ -1,39 +1,46 @@
 package programs
 
 import (
+	"io/fs"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
-
-// savesModels is code that leaves a model, also by a library.
-var savesModels = regexp.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|save_(?:model|weights|path|dir)\s*=|\bWandbCallback\(`)
 
 // savesNothing reports whether neither a program nor a file of the repository that it leads to has code that leaves a model.
 func (f *Finder) savesNothing(p *program) bool {
 	texts := f.reached(p)
-	return f.Has(p.file) && slices.ContainsFunc(texts, fits.MatchString) && !slices.ContainsFunc(texts, func(text string) bool {
-		return savesModels.MatchString(notSaving.ReplaceAllString(text, ""))
-	})
+	return f.Has(p.file) && slices.ContainsFunc(texts, saves.Fits) && saves.Nothing(texts)
 }
 
-// notSaving are words of saving that save no model: arguments, and pictures.
-var notSaving = regexp.MustCompile(`\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stat|reward|histor|log|config|args|json|csv)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(`)
+// ofData is an argument for what a program reads from a repository.
+var ofData = regexp.MustCompile(`(?:^|_)(?:data|datasets?|demos?|instances?|inputs?|assets|maps?|scenarios?|levels?|motions?|urdf|xml|csv)(?:_|$)`)
 
-// elsewhere is a path that only a machine of the authors has.
-var elsewhere = regexp.MustCompile(`["'](/(?:content|home|Users|kaggle|gdrive|mnt|media|scratch)/[\w./ -]+|[A-Z]:[/\\][\w./\\ -]+)["']`)
-
-// asides returns what a person must know of a training: a path that the image lacks, or that it saves nothing.
-func (f *Finder) asides(p *program, savesNothing bool) []string {
+// asides returns what a person must know of a training: a path that the image lacks, or that it does not end, or saves
+// nothing.
+func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
 	var out []string
 	for _, file := range f.withImports(p) {
-		if m := elsewhere.FindStringSubmatch(f.Text[file]); m != nil {
-			out = append(out, file+" names "+m[1]+", which the image lacks: change it to a path relative to the working directory")
+		if path := saves.Elsewhere(f.Text[file]); path != "" {
+			out = append(out, file+" names "+path+", which the image lacks: change it to a path relative to the working directory")
 			break
+		}
+	}
+	if name := saves.Off(p.text); name != "" {
+		out = append(out, p.file+" does not train as it is: change the value of "+name)
+	}
+	if headless.Endless(p.text) {
+		out = append(out, p.file+" trains until a person stops it: end its loop after a number of steps")
+	}
+	for _, x := range p.flags {
+		if !x.Boolean && ofData.MatchString(x.Key()) && strings.Contains(x.Value, "/") && fs.ValidPath(path.Clean(x.Value)) && !f.exists(path.Clean(x.Value)) && !f.isDirectory(path.Clean(x.Value)) && !has(args, x) {
+			out = append(out, x.Name+" is "+x.Value+" in the project, which the repository lacks: add it, or set the argument")
 		}
 	}
 	if savesNothing {
@@ -55,7 +62,7 @@ func (f *Finder) forgets(p *program, at place, training bool) string {
 			saved = append(saved, modules.Literal(a.Text))
 		}
 	}
-	for _, name := range loadedNames(texts) {
+	for _, name := range saves.Loaded(texts) {
 		if file := path.Join(at.dir, name); slices.Contains(saved, name) && ofModel.MatchString(name) && f.exists(file) && modules.PlainWord.MatchString(name) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
@@ -71,7 +78,7 @@ func (f *Finder) readsWritten(p *program) bool {
 	if len(f.trained) == 0 {
 		return false
 	}
-	for _, name := range loadedNames(p.text) {
+	for _, name := range saves.Loaded(p.text) {
 		if slices.ContainsFunc(f.textsOf(&f.trained[0]), func(text string) bool { return strings.Contains(text, name) }) {
 			return true
 		}

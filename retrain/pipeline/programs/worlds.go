@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -45,8 +46,9 @@ func (f *Finder) DefaultWorld() string {
 		return ""
 	}
 	for _, x := range f.trained[0].flags {
-		if !x.OfHydra() && envFlag.MatchString(x.Key()) && idInArgument.MatchString(x.Value) {
-			return x.Value
+		id := cmp.Or(f.trained[0].given(f.trained[0].args, x), x.Value)
+		if !x.OfHydra() && envFlag.MatchString(x.Key()) && idInArgument.MatchString(id) {
+			return id
 		}
 	}
 	return ""

@@ -1,0 +1,84 @@
+package saves
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestNothing(t *testing.T) {
+	const fit = "loss.backward()\n"
+	for name, test := range map[string]struct {
+		texts []string
+		want  bool
+	}{
+		"a call":                       {[]string{fit, "torch.save(net.state_dict(), 'net.pt')\n"}, false},
+		"no call":                      {[]string{fit}, true},
+		"a method that nothing calls":  {[]string{fit, "class Net:\n    def save(self, path):\n        torch.save(self.state_dict(), path)\n\n    def forward(self, x):\n        return x\n"}, true},
+		"a method in another file":     {[]string{fit + "net.save(path)\n", "class Net:\n    def save(self, path):\n        torch.save(self.state_dict(), path)\n"}, false},
+		"a function that is passed on": {[]string{fit + "train(callbacks=[save_model])\n", "def save_model(agent):\n    agent.model.save(path)\n"}, false},
+		"a method of several lines":    {[]string{fit, "class Net:\n    def save(\n        self, path=f(1)\n    ):\n        torch.save(self.state_dict(), path)\n"}, true},
+		"what an agent remembers":      {[]string{fit + "self._replay_memory.save(state, action)\n", "class ReplayMemory:\n    def save(self, state):\n        self.all.append(state)\n"}, true},
+		"pictures":                     {[]string{fit + "plt.savefig('a.png')\nsave_plots(x)\n"}, true},
+		"a library":                    {[]string{fit + "Trainer(max_epochs=3).fit(net)\n"}, false},
+		"hyperparameters":              {[]string{fit + "self.save_hyperparameters()\n"}, true},
+		"a checkpoint":                 {[]string{fit + "self.checkpoint(net)\n"}, false},
+	} {
+		if got := Nothing(test.texts); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestOff(t *testing.T) {
+	const loop = "load_checkpoint = True\nif load_checkpoint:\n    agent.load_models()\nfor i in range(9):\n    agent.remember(obs)\n    if not load_checkpoint:\n        agent.learn()\n"
+	for code, want := range map[string]string{
+		loop:                               "load_checkpoint",
+		loop + "agent.learn()\n":           "",
+		loop + "load_checkpoint = False\n": "",
+		"load_checkpoint = False\nif not load_checkpoint:\n    agent.learn()\n": "",
+		"do_train = False\nif do_train:\n    model.fit(x)\nplay()\n":            "do_train",
+		"train_it = False\nmodel.fit(x)\n":                                      "",
+		"":                                                                      "",
+	} {
+		if got := Off(code); got != want {
+			t.Errorf("%q: %q, want %q", code, got, want)
+		}
+	}
+}
+
+func TestLoaded(t *testing.T) {
+	for code, want := range map[string][]string{
+		"model = PPO.load('models/a.zip')\n":                  {"models/a.zip"},
+		"path = f'models/a'\nmodel = PPO.load(path, env)\n":   {"models/a"},
+		"path = f'models/{x}'\nmodel = PPO.load(path, env)\n": nil,
+		"path = 'a/1'\npath = 'a/2'\nPPO.load(path)\n":        nil,
+	} {
+		if got := Loaded(code); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", code, got, want)
+		}
+	}
+}
+
+func TestDirectories(t *testing.T) {
+	for code, want := range map[string][]string{
+		"figure = 'plots/' + name\nplot_curve(x, figure)\n":                                    {"plots"},
+		"figure = f'plots/a/{name}.png'\nplot_curve(x, figure)\n":                              {"plots/a"},
+		"def __init__(self, chkpt_dir='tmp/sac'):\n    T.save(self.state_dict(), self.file)\n": {"tmp/sac"},
+		"def __init__(self, log_dir: str = './logs'):\n    self.save(x)\n":                     {"logs"},
+		"def __init__(self, log_dir='/var/log'):\n    self.save(x)\n":                          nil,
+		"levels = 'levels/' + name\nself.save(x)\n":                                            nil,
+		"figure = 'results/' + name\n":                                                         nil,
+	} {
+		if got := Directories(code); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", code, got, want)
+		}
+	}
+}
+
+func TestElsewhere(t *testing.T) {
+	for code, want := range map[string]string{"a = '/Users/x/data'\n": "/Users/x/data", "a = r'C:\\data\\x'\n": "C:\\data\\x", "a = 'data/x'\n": "", "a = '/tmp/x'\n": ""} {
+		if got := Elsewhere(code); got != want {
+			t.Errorf("%q: %q, want %q", code, got, want)
+		}
+	}
+}
