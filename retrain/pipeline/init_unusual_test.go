@@ -50,6 +50,16 @@ func TestProposedTrainingsOfUnusualPrograms(t *testing.T) {
 			[]string{`"$OLDPWD/b/main_td3.py"`},
 			[]string{`"$OLDPWD/a/main_sac.py"`},
 		},
+		"an evaluation that only makes an object and asks it": {
+			map[string]string{"train.py": "import gym, torch\nfrom net import Net\nenv = gym.make('CartPole-v1')\nfor i in range(9):\n    env.step(1)\n    loss.backward()\ntorch.save(net, 'net.pt')\n", "inference.py": "from net import Net\nnet = Net(load_from='net.pt')\nfor i in range(9):\n    net.play_round()\n", "net.py": "class Net:\n    pass\n", "README.md": "```\npython train.py\npython inference.py\n```\n"},
+			[]string{"inference.py is not proposed because it is interactive"},
+			nil,
+		},
+		"no evaluation": {
+			map[string]string{"main.py": show, "agent.py": learns},
+			[]string{"command: [python, CHANGE-ME.py] # no program evaluates a saved model: add one that reads it from $WORK"},
+			nil,
+		},
 		"data that the repository lacks": {
 			map[string]string{"main.py": "import argparse, torch\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--instance-path', default='instances/ta41')\n    p.add_argument('--data-dir', default='data/levels')\n    args = p.parse_args()\n    train(args)\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard, "data/levels/1.txt": ""},
 			[]string{"--instance-path is instances/ta41 in the project, which the repository lacks: add it, or set the argument"},

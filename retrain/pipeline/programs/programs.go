@@ -181,7 +181,7 @@ func (p program) names() []string {
 }
 
 var (
-	anyCall = regexp.MustCompile(`(?m)^[a-z_]\w*(?:\.\w+)*\(`)
+	anyCall = regexp.MustCompile(`(?m)^(?:[a-z_][\w., ]*=[ \t]*)?[A-Za-z_]\w*(?:\.\w+)*\(`)
 	topCall = regexp.MustCompile(`(?m)^(?:\w[\w., ]*=\s*)?[\w.]*(?:learn|train|fit|run|main|evaluate|evaluate_policy|test|play)\(`)
 	doesIt  = regexp.MustCompile(`\.(?:learn|fit|backward)\(|\.train\(\w*\)|_trainer\(|Trainer\(|evaluate_policy\(|\.predict\(`)
 	// loadsWeights and stepsAny are what a script does that evaluates a model; one that is named for its training steps too.
@@ -711,6 +711,9 @@ func (f *Finder) Commands(k Known) (training, evaluation Command) {
 	}
 	if len(f.evaluated) > 0 {
 		return training, f.evaluationCommand(&f.evaluated[0], k, model, args)
+	}
+	if len(f.refused) == 0 {
+		return training, Command{Notes: []string{"no program evaluates a saved model: add one that reads it from $WORK"}}
 	}
 	return training, Command{Notes: f.refused}
 }
