@@ -118,3 +118,22 @@ func TestProposedNeedsOfPrograms(t *testing.T) {
 		proposes(t, page, map[string]string{"train.py": train, "README.md": page + "\n"}, want, never)
 	}
 }
+
+// What the scripts of a repository call does not decide about the versions that the generated scripts need.
+func TestProposedVersionsForGeneratedScripts(t *testing.T) {
+	const train = "import ray\nfrom ray import tune\nfrom ray.rllib.algorithms.ppo import PPOConfig\nif __name__ == '__main__':\n    config = PPOConfig().environment('CartPole-v1').rollouts(num_rollout_workers=3).training(lr=0.001)\n    tune.Tuner('PPO', param_space=config).fit()\n"
+	proposes(t, "a config of RLlib", map[string]string{"train.py": train}, []string{"library: rllib", "- ray[rllib]==2.60.0"}, []string{"==2.31.0"})
+	proposes(t, "a program of its own", map[string]string{"train.py": strings.Replace(train, ".training(", ".multi_agent(policies={'a'}).training(", 1)}, []string{"library: custom", "- ray[rllib]==2.31.0 # train.py uses functions that later versions removed"}, nil)
+}
+
+// A second training is no evaluation, JAX has its binaries of the same version, and paths of other machines are named.
+func TestProposedTrainingsThatCompileAndSaveNothing(t *testing.T) {
+	const args = "import tyro, jax, gymnax\nfrom dataclasses import dataclass\n@dataclass\nclass Args:\n    env_id: str = 'CartPole-v1'\n    total_timesteps: int = 100000\n    save: bool = False\n    save_checkpoint_dir: str = None\n"
+	const train = args + "def step(params):\n    loss, grads = jax.value_and_grad(f)(params)\n    return jax.tree_map(g, grads)\nif __name__ == '__main__':\n    args = tyro.cli(Args)\n    env = gymnax.make(args.env_id)\n    for i in range(args.total_timesteps):\n        env.step(1)\n"
+	proposes(t, "two trainings", map[string]string{"ppo_train.py": train, "sac_discrete.py": train},
+		[]string{`exec python "$OLDPWD/ppo_train.py"'] # "ppo_train.py"; ppo_train.py has no code that saves a model`, "command: [python, CHANGE-ME.py] #", "- jax==0.4.28 #", "- jaxlib==0.4.28 #"}, []string{"--save"})
+	const paths = "import argparse, torch\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--home-directory', default='/Users/a/project/')\n    args = p.parse_args()\n    train(args)\n    loss.backward()\n    torch.save(net, args.home_directory + 'net.pt')\n"
+	proposes(t, "a directory of another machine", map[string]string{"train.py": paths}, []string{"--home-directory is /Users/a/project/ in the project, which the image lacks: set it to a path in $WORK"}, nil)
+	const notebook = `{"cells":[{"cell_type":"code","source":["from pytorch_lightning import Trainer\n","from sac import SAC\n","Trainer(max_epochs=9).fit(SAC())\n"]}],"metadata":{}}`
+	proposes(t, "a notebook of Lightning", map[string]string{"sac.ipynb": notebook, "sac.py": "import torch\nclass SAC:\n    def play(self):\n        self.env.step(1)\n", "README.md": "Create a Python 3.9.5 environment.\n"}, []string{"--output-dir=\"$WORK\" sac.ipynb'", "base: python:3.9."}, nil)
+}

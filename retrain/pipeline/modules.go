@@ -48,13 +48,14 @@ func (p *dependencies) provides(module, name string) bool {
 var withKeras2 = map[string]string{"tensorflow": "2.15.1", "tensorflow-cpu": "2.15.1", "keras": "2.15.0"}
 
 // outdated limits TensorFlow and Keras to versions that have what the programs call, where the declarations allow it.
-func (p *dependencies) outdated() {
+func (p *dependencies) outdated(library string) {
 	for i, d := range p.Packages {
 		name := packageName(d.Name)
 		if name == "tensorflow" && p.calls.TF1 != "" && p.limits["tensorflow"] == tf1 {
 			p.Packages[i].Why = p.calls.TF1 + " was written for TensorFlow 1"
 		}
-		if v, file := p.calls.Last(name); v != "" && (name != "gym" || p.imported[name] > 0) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, v) && pins.Available(p.python, name, v) {
+		generated := library != Custom && (name == "ray" || name == "gymnasium") // which the programs then do not call
+		if v, file := p.calls.Last(name); v != "" && !generated && (name != "gym" || p.imported[name] > 0) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, v) && pins.Available(p.python, name, v) {
 			p.limits[name] = "==" + v
 			p.Packages[i].Why = file + " uses functions that later versions removed"
 		}

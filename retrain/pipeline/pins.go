@@ -136,7 +136,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	old := p.atariPy(environments)
 	p.companions(environments)
 	p.forCalls(library)
-	p.outdated()
+	p.outdated(library)
 	if old {
 		p.withGames()
 	}

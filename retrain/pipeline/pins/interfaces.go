@@ -22,6 +22,7 @@ type Interfaces struct {
 	gym, rendering, hydra string // what Gym 0.26, Gym 0.22 and Hydra 1 do not have
 	agents, games         string // what Ray 2.4 and PettingZoo 1.22 do not have
 	specs, vectors        string // what Ray 2.50 and Gymnasium 1 do not have
+	keys, trees           string // what JAX 0.4.24 and 0.6 do not have
 	trainers, functions   string // what Tianshou 2 and Tianshou 1 do not have
 	particles, second     string // what PettingZoo 1.26 and 1.23 do not have
 	together              string // what PettingZoo 1.22 does not have, of agents that act together
@@ -53,6 +54,9 @@ var (
 
 	// ofSpecs are the names that RLlib changed, which Ray 2.31 still has.
 	ofSpecs = regexp.MustCompile(`\b(?:Single|Multi)AgentRLModuleSpec\b|\brl_module\.(?:marl_module|tf)\b|(?s:\brllib\b.*)(?:\.rollouts\(|\.exploration\([ \t\n]*(?:explore|exploration_config)\b)`)
+	// ofKeys and ofTrees are names that JAX removed.
+	ofKeys  = regexp.MustCompile(`\bjax\.random\.KeyArray\b|\bfrom jax\.random import\b[^\n]*\bKeyArray\b`)
+	ofTrees = regexp.MustCompile(`\bjax\.tree_(?:map|leaves|flatten|unflatten|structure|reduce)\(`)
 	// ofVectors are names that Gymnasium changed in its first version.
 	ofVectors = regexp.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["']|\bFrameStack\(|\bLazyFrames\b|\bStepAPICompatibility\b)`)
 
@@ -83,7 +87,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.oldGym, importsGym}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.oldGym, importsGym}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}
@@ -152,6 +156,10 @@ func (i *Interfaces) Last(name string) (version, file string) {
 		return "2.2.0", i.agents
 	case name == "ray" && i.specs != "":
 		return "2.31.0", i.specs
+	case name == "jax" && i.keys != "":
+		return "0.4.23", i.keys
+	case name == "jax" && i.trees != "":
+		return "0.4.28", i.trees
 	case name == "gymnasium" && i.vectors != "":
 		return "0.29.1", i.vectors
 	case name == "pettingzoo" && i.games != "":

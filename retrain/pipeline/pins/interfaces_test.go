@@ -71,6 +71,21 @@ func TestChangedNamesOfRayAndGymnasium(t *testing.T) {
 	}
 }
 
+func TestRemovedNamesOfJAX(t *testing.T) {
+	for text, want := range map[string]string{
+		"def f(key: jax.random.KeyArray):\n":       "0.4.23",
+		"from jax.random import KeyArray, split\n": "0.4.23",
+		"x = jax.tree_map(f, x)\n":                 "0.4.28",
+		"x = jax.tree.map(f, x)\n":                 "",
+	} {
+		var i Interfaces
+		i.Take("train.py", []byte(text))
+		if v, _ := i.Last("jax"); v != want {
+			t.Errorf("%s: %q, want %q", text, v, want)
+		}
+	}
+}
+
 func TestTensorboardComesWithOthers(t *testing.T) {
 	for requirement, want := range map[string]bool{
 		"tensorboard": true, "tensorflow": true, "stable-baselines3[extra]": true, "stable_baselines3[extra]": true,

@@ -15,6 +15,7 @@ var namesPython = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^FROM[ \t]+(?:--\S+[ \t]+)?(?:docker\.io/)?(?:library/)?python:([0-9]+\.[0-9]+)()`),
 	regexp.MustCompile(`(?i)\bshields\.io/badge/python-v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?-()`),
 	regexp.MustCompile(`(?i)\b(?:for|with|on|in|under)[ ]+\x60python[ ]*` + aPython),
+	regexp.MustCompile(`(?i)\bcreate[ ]+(?:a[ ]+)?(?:new[ ]+)?python[ ]*` + aPython),
 	regexp.MustCompile(`(?i)(?:\b|_)(?:prerequisites?|requirements?)[:*_ ]+python[ ]*` + aPython),
 	regexp.MustCompile(`(?im)^\|[ *]*python(?:[ ]+version)?[ *]*\|[ *\x60]*([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ *\x60]*\|()`), // of a table
 }

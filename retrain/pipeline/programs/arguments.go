@@ -71,7 +71,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	args = f.madeInWork(p, out, onProcessor(p, f.require(p, args, k, model, false)))
 	for _, x := range p.flags {
 		switch {
-		case out != nil || !savesModel.MatchString(x.Key()) || has(args, x):
+		case out != nil || nothing || !savesModel.MatchString(x.Key()) || has(args, x):
 		case x.Boolean && !x.IsOn():
 			args = append(args, x.On())
 		case slices.Equal(x.Choices, []string{"0", "1"}) && x.Value != "1":

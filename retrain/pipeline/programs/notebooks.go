@@ -49,7 +49,7 @@ func (f *Finder) Notebook() string {
 // or has a library, or a file of the repository, do that.
 func (f *Finder) ofNotebook(p *program) bool {
 	code := p.text
-	steppedFor := strings.Contains(code, ".train(") && slices.ContainsFunc(f.textsOf(p), stepsAny.MatchString)
+	steppedFor := (strings.Contains(code, ".train(") || strings.Contains(code, ".fit(")) && slices.ContainsFunc(f.textsOf(p), stepsAny.MatchString)
 	return !strings.Contains(code, "google.colab") && (steps.MatchString(code) || strings.Contains(code, ".step(") || strings.Contains(code, ".learn(") || steppedFor)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
 // maxNamed bounds the programs that a comment names.
@@ -41,6 +42,16 @@ func (f *Finder) firstNamed(p *program) int {
 		}
 	}
 	return len(f.said.all)
+}
+
+// isOff reports whether a constant keeps code from training. A file can have thousands of programs, so it is read once.
+func (f *Finder) isOff(code string) bool {
+	off, known := f.off[code]
+	if !known {
+		off = saves.Off(code) != ""
+		f.off[code] = off
+	}
+	return off
 }
 
 // preferFirst raises the program that the README names first, of those in one directory: what it names later are variants.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -60,6 +59,7 @@ type Finder struct {
 	project string
 
 	used map[string]map[string]bool // arguments that programs use, by their files
+	off  map[string]bool            // whether code is kept from training
 }
 
 // New returns a finder of the programs of a repository, which must take its files. It looks for no more of them once
@@ -68,7 +68,7 @@ func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
 		Files: modules.NewFiles(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]pytext.Seeing{},
 		composed: map[string][]Setting{}, mainOf: map[string]*mainBlock{}, code: traits.Known{}, exist: map[string]bool{},
-		targets: map[string]bool{}, namedModules: map[string]bool{}, used: map[string]map[string]bool{},
+		targets: map[string]bool{}, namedModules: map[string]bool{}, used: map[string]map[string]bool{}, off: map[string]bool{},
 	}
 }
 
@@ -465,7 +465,7 @@ func (f *Finder) training(all []program, env string) []program {
 		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns && !f.code.Of(p.text).Descends {
 			p.score -= 40
 		}
-		p.score += 6*boolean(f.hasCounterpart(p.file)) - 70*boolean(saves.Off(p.text) != "")
+		p.score += 6*boolean(f.hasCounterpart(p.file)) - 70*boolean(f.isOff(p.text))
 		named, args, page := f.suggestion(&p, func(args []string) bool {
 			return !slices.ContainsFunc(args, traits.Evaluating) && !evaluatesBy(&p, args)
 		})
@@ -542,7 +542,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 	for _, p := range all {
 		called := traits.Weigh(p.names(), traits.Evaluation)
 		p.score = called + f.common(&p, env)
-		if called <= 0 && f.code.Of(p.text).Trains { // another training
+		if called <= 0 && (f.code.Of(p.text).Trains || f.code.Of(p.text).Descends) { // another training
 			p.score -= 40
 		}
 		if f.testsItself(&p) || forPeople(f.code, &p, f.Text[p.file], f.mainBlock(p.file)) {

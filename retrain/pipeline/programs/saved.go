@@ -39,6 +39,9 @@ func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
 		out = append(out, p.file+" trains until a person stops it: end its loop after a number of steps")
 	}
 	for _, x := range p.flags {
+		if at := saves.Elsewhere(`"` + x.Value + `"`); at != "" && !has(args, x) {
+			out = append(out, x.Name+" is "+at+" in the project, which the image lacks: set it to a path in $WORK")
+		}
 		if !x.Boolean && ofData.MatchString(x.Key()) && strings.Contains(x.Value, "/") && fs.ValidPath(path.Clean(x.Value)) && !f.exists(path.Clean(x.Value)) && !f.isDirectory(path.Clean(x.Value)) && !has(args, x) {
 			out = append(out, x.Name+" is "+x.Value+" in the project, which the repository lacks: add it, or set the argument")
 		}

@@ -16,8 +16,8 @@ var (
 	fits = regexp.MustCompile(`\.backward\(|\.learn\(|\.fit\(|\.train_on_batch\(|\.minimize\(|\bGradientTape\(|\bvalue_and_grad\(|\boptimi[sz]er\.(?:step|update)\(|\.apply_gradients\(`)
 	// models is code that leaves a model, also by a library.
 	models = regexp.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|save_(?:model|weights|path|dir)\s*=|\bWandbCallback\(`)
-	// others are words of saving that save no model: arguments, pictures, and what an agent remembers.
-	others = regexp.MustCompile(`\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stat|reward|histor|log|config|args|json|csv|hyperparam)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(|(?i:memory|buffer|replay|monitor|logger|writer)\w*(?:\[\w+\])?\.(?:save|dump)\w*\(`)
+	// others are words of saving that save no model: arguments, fields, pictures, and what an agent remembers.
+	others = regexp.MustCompile(`(?m)^[ \t]+\w+[ \t]*:[ \t]*[\w.\[\]| ]+(?:=[ \t]*[\w."'/-]*)?[ \t]*$|\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stat|reward|histor|log|config|args|json|csv|hyperparam)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(|(?i:memory|buffer|replay|monitor|logger|writer)\w*(?:\[\w+\])?\.(?:save|dump)\w*\(`)
 	// defined is a function that is named for saving, up to its body.
 	defined = regexp.MustCompile(`(?m)^([ \t]*)(?:async[ \t]+)?def[ \t]+(_?(?:save|dump|export)\w*)[ \t]*\((?:[^()]|\([^()]*\))*\)[^\n:]*:[ \t]*\n`)
 )

@@ -21,6 +21,7 @@ func TestNothing(t *testing.T) {
 		"pictures":                     {[]string{fit + "plt.savefig('a.png')\nsave_plots(x)\n"}, true},
 		"a library":                    {[]string{fit + "Trainer(max_epochs=3).fit(net)\n"}, false},
 		"hyperparameters":              {[]string{fit + "self.save_hyperparameters()\n"}, true},
+		"fields":                       {[]string{fit + "class Args:\n    save: bool = False\n    save_checkpoint_dir: str = None\n    checkpoint_interval: int = 25000\n"}, true},
 		"a checkpoint":                 {[]string{fit + "self.checkpoint(net)\n"}, false},
 	} {
 		if got := Nothing(test.texts); got != test.want {
