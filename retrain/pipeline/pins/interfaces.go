@@ -21,7 +21,7 @@ type Interfaces struct {
 
 	gym, rendering, hydra string // what Gym 0.26, Gym 0.22 and Hydra 1 do not have
 	agents, games         string // what Ray 2.4 and PettingZoo 1.22 do not have
-	specs, vectors        string // what Ray 2.50 and Gymnasium 1 do not have
+	specs, vectors, since string // what Ray 2.50 and Gymnasium 1 do not have, and what only Gymnasium 1 has
 	keys, trees           string // what JAX 0.4.24 and 0.6 do not have
 	trainers, functions   string // what Tianshou 2 and Tianshou 1 do not have
 	particles, second     string // what PettingZoo 1.26 and 1.23 do not have
@@ -60,6 +60,9 @@ var (
 	// ofVectors are names that Gymnasium changed in its first version.
 	ofVectors = regexp.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["']|\bFrameStack\(|\bLazyFrames\b|\bStepAPICompatibility\b)`)
 
+	// ofGymnasium1 are names and arguments that its first version brought.
+	ofGymnasium1 = regexp.MustCompile(`\b(?:TransformObservation|TransformAction)\([^\n]*_space\b|\bFrameStackObservation\b|\bAutoresetMode\b|["']final_obs["']|\bAddRenderObservation\b|\bwrappers\.vector\b`)
+
 	ofAgents = regexp.MustCompile(`\bray\.rllib\.agents\b`)
 	// ofGames are the four results of the last step of an agent.
 	ofGames = regexp.MustCompile(`(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+[ \t]*=[ \t]*[\w.]*env[\w.]*\.last\()`)
@@ -87,7 +90,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.oldGym, importsGym}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.since, ofGymnasium1}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.oldGym, importsGym}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}
@@ -160,7 +163,7 @@ func (i *Interfaces) Last(name string) (version, file string) {
 		return "0.4.23", i.keys
 	case name == "jax" && i.trees != "":
 		return "0.4.28", i.trees
-	case name == "gymnasium" && i.vectors != "":
+	case name == "gymnasium" && i.vectors != "" && i.since == "":
 		return "0.29.1", i.vectors
 	case name == "pettingzoo" && i.games != "":
 		return "1.19.0", i.games

@@ -53,13 +53,14 @@ func TestOldAgentsOfRay(t *testing.T) {
 
 func TestChangedNamesOfRayAndGymnasium(t *testing.T) {
 	for text, want := range map[string][2]string{
-		"from ray.rllib.core.rl_module.rl_module import SingleAgentRLModuleSpec\n":                          {"2.31.0", ""},
-		"from ray.rllib.algorithms.ppo import PPOConfig\nc = PPOConfig().rollouts(num_rollout_workers=2)\n": {"2.31.0", ""},
-		"from ray.rllib.algorithms.ppo import PPOConfig\nc = PPOConfig().env_runners(num_env_runners=2)\n":  {"", ""},
-		"import gymnasium as gym\nenvs = gym.vector.make('Ant-v4', num_envs=2)\n":                           {"", "0.29.1"},
-		"import gymnasium as gym\nreal_next_obs[i] = infos['final_observation'][i]\n":                       {"", "0.29.1"},
-		"import gym\nenvs = gym.vector.make('Ant-v4', num_envs=2)\n":                                        {"", ""},
-		"import gymnasium as gym\nenvs = gym.make_vec('Ant-v4', num_envs=2)\n":                              {"", ""},
+		"from ray.rllib.core.rl_module.rl_module import SingleAgentRLModuleSpec\n":                                                          {"2.31.0", ""},
+		"from ray.rllib.algorithms.ppo import PPOConfig\nc = PPOConfig().rollouts(num_rollout_workers=2)\n":                                 {"2.31.0", ""},
+		"from ray.rllib.algorithms.ppo import PPOConfig\nc = PPOConfig().env_runners(num_env_runners=2)\n":                                  {"", ""},
+		"import gymnasium as gym\nenvs = gym.vector.make('Ant-v4', num_envs=2)\n":                                                           {"", "0.29.1"},
+		"import gymnasium as gym\nreal_next_obs[i] = infos['final_observation'][i]\n":                                                       {"", "0.29.1"},
+		"import gym\nenvs = gym.vector.make('Ant-v4', num_envs=2)\n":                                                                        {"", ""},
+		"import gymnasium as gym\nx = infos['final_observation']\nenv = gym.wrappers.TransformObservation(env, f, env.observation_space)\n": {"", ""},
+		"import gymnasium as gym\nenvs = gym.make_vec('Ant-v4', num_envs=2)\n":                                                              {"", ""},
 	} {
 		var i Interfaces
 		i.Take("train.py", []byte(text))
