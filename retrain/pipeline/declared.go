@@ -130,7 +130,7 @@ func (p *dependencies) add(file, spec, marker string) {
 	if m == nil {
 		return
 	}
-	d := Declared{Name: m[1] + strings.ReplaceAll(m[2], " ", ""), Wanted: strings.TrimSpace(m[3]), File: file, marker: cmp.Or(strings.TrimSpace(own), marker)}
+	d := Declared{Name: pins.OnPyPI(m[1] + strings.ReplaceAll(m[2], " ", "")), Wanted: strings.TrimSpace(m[3]), File: file, marker: cmp.Or(strings.TrimSpace(own), marker)}
 	name := pins.Normalized(m[1])
 	switch {
 	case name == "python":

@@ -305,7 +305,7 @@ func (p *Proposal) take(file string, text []byte) {
 		p.declared(file, string(text))
 	}
 	base := path.Base(file)
-	if base == "README.md" {
+	if strings.EqualFold(base, "README.md") {
 		p.used(file, readmeCommand, pytext.Readable(text), main+use)
 		return
 	}

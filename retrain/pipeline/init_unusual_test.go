@@ -137,3 +137,20 @@ func TestProposedTrainingsThatCompileAndSaveNothing(t *testing.T) {
 	const notebook = `{"cells":[{"cell_type":"code","source":["from pytorch_lightning import Trainer\n","from sac import SAC\n","Trainer(max_epochs=9).fit(SAC())\n"]}],"metadata":{}}`
 	proposes(t, "a notebook of Lightning", map[string]string{"sac.ipynb": notebook, "sac.py": "import torch\nclass SAC:\n    def play(self):\n        self.env.step(1)\n", "README.md": "Create a Python 3.9.5 environment.\n"}, []string{"--output-dir=\"$WORK\" sac.ipynb'", "base: python:3.9."}, nil)
 }
+
+// The training that a project is named for comes first, and rollouts are no trainings.
+func TestProposedTrainingThatTheProjectIsNamedFor(t *testing.T) {
+	const train = "import gymnasium as gym, torch\nfrom learn import train_ppo\nif __name__ == '__main__':\n    train_ppo(env_id='LunarLander-v3', n_epochs=2000, n_envs=8, timesteps=512)\n    loss.backward()\n    torch.save(net, 'net.pt')\n"
+	files := map[string]string{"pyproject.toml": "[project]\nname = \"lunar-lander-rl\"\n", "train_lunar_lander.py": train, "train_bipedal.py": strings.Replace(train, "    train_ppo", "    env = gym.make('BipedalWalker-v3')\n    train_ppo", 1), "learn.py": "def train_ppo(env_id):\n    pass\n"}
+	proposes(t, "two trainings", files, []string{`"$OLDPWD/train_lunar_lander.py"'`, "# steps: no number was found"}, nil)
+	files["train_lunar_lander.py"] = strings.Replace(train, "timesteps=512", "timesteps=500000", 1)
+	proposes(t, "steps", files, []string{"steps: 500000"}, nil)
+}
+
+// EnvPool has its simulators, and builds of JAX for CUDA are not on PyPI.
+func TestProposedPackagesOfEnvPool(t *testing.T) {
+	const train = "import jax, envpool, gym\nfrom jax.config import config\nif __name__ == '__main__':\n    envs = envpool.make('HalfCheetah-v3', env_type='gym')\n    for i in range(9):\n        envs.step(1)\n        grads = jax.value_and_grad(f)(params)\n"
+	page := "```\npip install --upgrade \"jax[cuda]\" -f https://example.com/jax_releases.html\npip install envpool==0.8.1\n```\n"
+	proposes(t, "EnvPool", map[string]string{"train.py": train, "readme.md": page}, []string{"- jax==0.4.23 #", "- jaxlib==0.4.23 #", "- envpool==0.8.1"}, []string{"mujoco", "cython", "jax[cuda]"})
+	proposes(t, "both", map[string]string{"train.py": train + "    env = gym.make('HalfCheetah-v3')\n"}, []string{"- mujoco-py=="}, nil)
+}

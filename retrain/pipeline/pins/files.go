@@ -42,7 +42,7 @@ func IsMetadata(file string) bool {
 
 // IsPage reports whether a file may install packages with pip. It counts where no file declares any.
 func IsPage(file string) bool {
-	return file == "README.md" || path.Ext(file) == ".ipynb" || strings.HasPrefix(path.Base(file), "Dockerfile")
+	return strings.EqualFold(file, "README.md") || path.Ext(file) == ".ipynb" || strings.HasPrefix(path.Base(file), "Dockerfile")
 }
 
 var tools = regexp.MustCompile(`^(python|pip|wheel|mock|dataclasses|typing|enum34|argparse|pathlib|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|brunette|pep8-naming|pyflakes|pydocstyle|autopep8|yapf|nox|bandit|pyright|codespell|interrogate|hatchling|poetry.*)$`)

@@ -39,6 +39,17 @@ func Note(name string) string {
 	return ""
 }
 
+// ofCUDA are extras of JAX whose builds are on an index of their own, which pip does not look at.
+var ofCUDA = regexp.MustCompile(`^jax\[(?:cuda|cuda1[12]_\w+|tpu)\]$`)
+
+// OnPyPI returns the name of a requirement, with its extras, without those that PyPI does not have the builds of.
+func OnPyPI(name string) string {
+	if ofCUDA.MatchString(name) {
+		return "jax"
+	}
+	return name
+}
+
 // Elsewhere returns why a package of a normalized name is left out if no file names its version: what PyPI has is not what
 // programs use. It is "" if it is.
 func Elsewhere(name string) string {

@@ -31,6 +31,7 @@ type Interfaces struct {
 
 	Drawn string // what draws a model of Keras, which does not bring along what does
 
+	pools, makes              string // what makes environments of EnvPool, which brings its simulators along, and others
 	rendered, renders, oldGym string // what has environments draw what happens, also with Gym before 0.26, and what imports that
 
 	systems map[string]string // the first file that needs a package of the system
@@ -55,7 +56,7 @@ var (
 	// ofSpecs are the names that RLlib changed, which Ray 2.31 still has.
 	ofSpecs = regexp.MustCompile(`\b(?:Single|Multi)AgentRLModuleSpec\b|\brl_module\.(?:marl_module|tf)\b|(?s:\brllib\b.*)(?:\.rollouts\(|\.exploration\([ \t\n]*(?:explore|exploration_config)\b)`)
 	// ofKeys and ofTrees are names that JAX removed.
-	ofKeys  = regexp.MustCompile(`\bjax\.random\.KeyArray\b|\bfrom jax\.random import\b[^\n]*\bKeyArray\b`)
+	ofKeys  = regexp.MustCompile(`(?m:^from jax\.config import\b)|\bjax\.random\.KeyArray\b|\bfrom jax\.random import\b[^\n]*\bKeyArray\b`)
 	ofTrees = regexp.MustCompile(`\bjax\.tree_(?:map|leaves|flatten|unflatten|structure|reduce)\(`)
 	// ofVectors are names that Gymnasium changed in its first version.
 	ofVectors = regexp.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["']|\bFrameStack\(|\bLazyFrames\b|\bStepAPICompatibility\b)`)
@@ -90,7 +91,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.since, ofGymnasium1}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.oldGym, importsGym}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.since, ofGymnasium1}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.pools, ofPools}, {&i.makes, makesOther}, {&i.oldGym, importsGym}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}

@@ -77,6 +77,7 @@ func TestRemovedNamesOfJAX(t *testing.T) {
 		"def f(key: jax.random.KeyArray):\n":       "0.4.23",
 		"from jax.random import KeyArray, split\n": "0.4.23",
 		"x = jax.tree_map(f, x)\n":                 "0.4.28",
+		"from jax.config import config\n":          "0.4.23",
 		"x = jax.tree.map(f, x)\n":                 "",
 	} {
 		var i Interfaces

@@ -24,7 +24,10 @@ var (
 	// ofRender has environments draw, and ofOldRender those of Gym before 0.26.
 	ofRender    = regexp.MustCompile(`\brender_mode["']?\s*[=:]\s*["']|\bRecordVideo\(`)
 	ofOldRender = regexp.MustCompile(`\benvs?\.render\(`)
-	importsGym  = regexp.MustCompile(`(?m)^(?:import|from) gym\b`)
+	// ofPools makes environments of EnvPool, and makesOther those of Gymnasium, also by libraries.
+	ofPools    = regexp.MustCompile(`\benvpool\.make\w*\(`)
+	makesOther = regexp.MustCompile(`\b(?:gym|gymnasium)\.make(?:_vec)?\(|\bmake_(?:vec_|atari_)env\(`)
+	importsGym = regexp.MustCompile(`(?m)^(?:import|from) gym\b`)
 	// drawn are the environments that Gymnasium draws with pygame, beside those that need it anyway.
 	drawn = regexp.MustCompile(`^(?:CartPole|Pendulum|Acrobot|MountainCar|FrozenLake|Taxi|Blackjack|CliffWalking)`)
 	// hasPygame are requirements that bring pygame.
@@ -47,6 +50,9 @@ var (
 
 // Companions returns the packages that an environment needs beside its library, by its id, as the programs use it.
 func (i *Interfaces) Companions(id string) []Companion {
+	if i.pools != "" && i.makes == "" {
+		return nil
+	}
 	out := Companions(id)
 	if (i.rendered != "" || i.renders != "" && i.oldGym != "") && drawn.MatchString(id) {
 		out = append(out, Companion{"pygame", hasPygame})

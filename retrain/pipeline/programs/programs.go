@@ -364,6 +364,7 @@ func (f *Finder) common(p *program, env string) int {
 	if traits.Mentions(p.file+" "+strings.Join(p.path, " "), env) {
 		score += 25
 	}
+	score += 30 * boolean(traits.NamedFor(p.file, f.project))
 	if slices.ContainsFunc(strings.Split(path.Dir(p.file), "/"), func(dir string) bool { return f.project != "" && plainName(dir) == plainName(f.project) }) {
 		score += 5 // it is the one of several that the project is named after
 	}

@@ -15,7 +15,9 @@ var (
 	// ofOwnLearner are the arguments of a learner that is no library's: a batch, and not steps.
 	ofOwnLearner = regexp.MustCompile(`^\.learn\(\s*[\w.]*(?i:batch|gamma|buffer|memory|experience|trans|rate\b|sample)`)
 	// ofEpisode may be the steps of one episode, where a program counts episodes.
-	ofEpisode      = regexp.MustCompile(`^max[_-]?(?:time)?steps`)
+	ofEpisode = regexp.MustCompile(`^max[_-]?(?:time)?steps`)
+	// ofRollout may be the steps of one rollout, where a program counts epochs.
+	ofRollout      = regexp.MustCompile(`^(?i)timesteps\b[^\n]*?=\s*[0-9]{1,4}[\s)]*$`)
 	countsEpisodes = regexp.MustCompile(`\b(?:train|n|num|max|total)_(?:train_)?episodes\b|\bn?episodes["']?[ \t]*[:=]`)
 	// helped is an argument with a default number and its help.
 	helped  = regexp.MustCompile(`add_argument\([^\n]*?default\s*=\s*(?:int\()?([0-9][\w.+*]*)[^\n]*?help\s*=\s*["']([^"'\n]+)["']`)
@@ -62,6 +64,9 @@ func StepsOf(text []byte) []Steps {
 			known = constantsOf(text)
 		}
 		clearly := ofTraining.Match(m[0])
+		if ofRollout.Match(m[0]) && epochs.Match(text) { // those of each epoch
+			continue
+		}
 		if !clearly && ofEpisode.Match(m[0]) && countsEpisodes.Match(text) {
 			continue
 		}

@@ -33,6 +33,16 @@ func Registers(module, id string) bool {
 	return module != "gym" && module != "gymnasium" && (ofWorlds.MatchString(module) || strings.Contains(plain(module), first[:min(4, len(first))]))
 }
 
+// ofLibraries ends the names of projects that are named for an environment.
+var ofLibraries = regexp.MustCompile(`(?i)(?:[-_](?:d?rl|ppo|dqn|sac|a2c|td3|ddpg|pytorch|torch|tf2?|jax|sb3|agent|gym|project|reinforcement|learning))+$`)
+
+// NamedFor reports whether the name of a file has that of its project, without the words that say how it is made.
+func NamedFor(file, project string) bool {
+	plain := func(s string) string { return notOfID.ReplaceAllString(strings.ToLower(s), "") }
+	named := plain(ofLibraries.ReplaceAllString(project, ""))
+	return len(named) >= 6 && strings.Contains(plain(path.Base(file)), named)
+}
+
 var versionOfID = regexp.MustCompile(`-v[0-9]+$`)
 
 // Mentions reports whether a text has the name of an environment in some spelling.
