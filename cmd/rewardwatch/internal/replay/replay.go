@@ -108,8 +108,8 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	return nil
 }
 
-// replay is a whole service in one goroutine: a processor that turns events into units, and the same workers as the
-// service. This is why it is large.
+// replay is a processor that turns events into units, and the same workers as the service. It is large because it is a
+// whole service in one goroutine.
 type replay struct {
 	cfg      *config.Config
 	console  *terminal.Console
