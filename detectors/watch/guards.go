@@ -129,7 +129,12 @@ func (l GuardLimit) check(report func(key, msg string)) {
 	if !validGuardName(l.Name) {
 		report("name", fmt.Sprintf("must be 1 to 64 letters, digits, _ and -, not %q", l.Name))
 	}
-	if l.kinds() != 1 {
+	switch {
+	case l.Actions != nil && len(l.Actions) == 0:
+		report("actions", "must not be empty")
+	case l.Causes != nil && len(l.Causes) == 0:
+		report("causes", "must not be empty")
+	case l.kinds() != 1:
 		report("name", "needs exactly one of actions, range, outcome, return_below, largest_share, entropy and causes")
 	}
 	for i, c := range l.Causes {

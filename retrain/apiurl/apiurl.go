@@ -20,8 +20,12 @@ func Appended(text string) string {
 	return ""
 }
 
+// ofPages matches the usual hosts of a GitHub Enterprise Server, which has its API below /api/v3.
+var ofPages = regexp.MustCompile(`^(?:ghes?|github|github-enterprise)\.[^.]+\..+$`)
+
 // GitHub returns what is wrong with the URL of the API of GitHub, "" for nothing: github.com and
-// ghe.com have their pages and their API at different addresses. Any other host may have the API at its root.
+// ghe.com have their pages and their API at different addresses. Any other host may have the API at its
+// root, unless its name is a usual one of a GitHub Enterprise Server.
 func GitHub(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || strings.Trim(u.Path, "/") != "" {
@@ -31,6 +35,8 @@ func GitHub(text string) string {
 	switch {
 	case host == "github.com" || host == "www.github.com":
 		return "must be https://api.github.com, which is the default: omit it"
+	case u.Scheme == "https" && ofPages.MatchString(host) && !strings.HasSuffix(host, ".ghe.com"):
+		return "must be the URL of the API, https://" + u.Host + "/api/v3"
 	case strings.HasSuffix(host, ".ghe.com") && !strings.HasPrefix(host, "api."):
 		return "must be the URL of the API, https://api." + u.Host
 	}

@@ -250,7 +250,7 @@ func TestVersionThatDoesNotPassIsWithdrawn(t *testing.T) {
 		"as good":          {"gate", "python, serve.py", "0", 0, 0},
 		"served":           {"shadow", "python, serve.py", "", 0, 0},
 		"cannot be served": {"shadow", "python, serve.py, --break", "", 1, 1},
-		"interrupted":      {"shadow", "python, --hang", "", 143, 1},
+		"interrupted":      {"shadow", "python, --hang, now", "", 143, 1},
 	} {
 		stage := staged(t, test.verdicts, shadow(test.command)...)
 		code, calls := stage(test.stage, "REQUEST=rr_1")

@@ -134,7 +134,7 @@ func TestStagesThatSendTelemetryGetItsToken(t *testing.T) {
 		"no gate":    {[]string{"telemetry: true", "episodes: 6", "gate: {within: 4h, every: 5m}", "gate: {skip: true}"}, false, false},
 		"shadow":     {[]string{"telemetry: true", "episodes: 6", "gate: {within", "shadow: {command: [serve]}\ngate: {within"}, false, false},
 		"evaluation": {nil, false, true},
-		"both":       {append([]string{"steps: 100000", "telemetry: true, steps: 1"}, cleanRL...), true, true},
+		"both":       {append([]string{"steps: 100000", "telemetry: true, steps: 10000"}, cleanRL...), true, true},
 	} {
 		w := mustRun(t, test.replaced...)
 		for stage, want := range map[string]bool{"train": test.train, "evaluate": test.evaluate} {

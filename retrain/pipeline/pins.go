@@ -586,9 +586,14 @@ func (p *dependencies) need(name, why string) {
 // set that installs together, then the lowest one that is allowed.
 func (p *dependencies) pin(library string) {
 	packages := make([]pins.Package, len(p.Packages))
+	var exact []string
 	for i, d := range p.Packages {
 		packages[i] = p.known(d)
-		if v := testedVersions[packages[i].Name]; library != Custom && p.python == pins.Default && pins.Exact(packages[i].Wanted) == "" && pins.Allowed(packages[i].Wanted, v) && v != "" {
+		exact = append(exact, d.Name+packages[i].Wanted)
+	}
+	for i := range packages {
+		if v := testedVersions[packages[i].Name]; library != Custom && p.python == pins.Default && pins.Exact(packages[i].Wanted) == "" && pins.Allowed(packages[i].Wanted, v) && v != "" &&
+			pins.Conflict(packages[i].Name+"=="+v, exact) == "" {
 			packages[i].Wanted = "==" + v
 		}
 		if v := pins.Newest(p.python, packages[i]); v != "" && !pins.Known(p.python, packages[i].Name) && pins.Exact(packages[i].Wanted) == "" {

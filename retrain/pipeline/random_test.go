@@ -260,8 +260,11 @@ func withoutShell(command any) {
 	words, _ := command.([]any)
 	for i, word := range words {
 		text, is := word.(string)
-		if i == 0 && (!is || strings.ContainsAny(text, " \t")) || strings.HasPrefix(text, "~/") {
+		switch {
+		case i == 0 && (!is || strings.ContainsAny(text, " \t|><`(")) || strings.HasPrefix(text, "~/"):
 			words[i] = "program"
+		case slices.Contains([]string{"`id`", "$(id)", "|", ">", "<<"}, text):
+			words[i] = text + " b"
 		}
 	}
 }
@@ -419,7 +422,10 @@ func (d *drawer) watching(f map[string]any, section func(string) map[string]any,
 			monitoring["signals"] = distinct(append(list, "return"))
 		}
 	}
-	if data := section("data"); data["brokers"] == nil {
+	data := section("data")
+	if list, ok := data["brokers"].([]any); ok {
+		data["brokers"] = distinct(list)
+	} else {
 		delete(data, "topic")
 		delete(data, "export")
 	}

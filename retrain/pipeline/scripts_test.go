@@ -408,7 +408,7 @@ func TestStagesReportToTheService(t *testing.T) {
 	if code, calls := stage("deploy"); code != 0 || strings.Contains(calls, "retrain status") {
 		t.Errorf("without a request: %d\n%s", code, calls)
 	}
-	stage = staged(t, "", "deploy.py, --to, production]", "--break, --break]")
+	stage = staged(t, "", "deploy.py, --to, production]", "deploy.py, --break]")
 	if code, calls := stage("deploy", "REQUEST=rr_1"); code != 1 || !strings.Contains(calls, "python deploy.py --undo") || !strings.Contains(calls, "retrain status rr_1 failed") {
 		t.Errorf("a deployment that fails: %d\n%s", code, calls)
 	}

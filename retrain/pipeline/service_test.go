@@ -133,7 +133,7 @@ func TestConfigurationOfTriggers(t *testing.T) {
 		t.Error(text)
 	}
 	for _, want := range []string{"    # rewardwatch:keep kafka\n", "\n  - match: \"cartpole-training\"\n    learning: continuous\n"} {
-		text := artefact(t, mustRun(t, append([]string{"steps: 100000", "telemetry: true, steps: 1"}, cleanRL...)...), "pipeline/rewardwatch.yml")
+		text := artefact(t, mustRun(t, append([]string{"steps: 100000", "telemetry: true, steps: 10000"}, cleanRL...)...), "pipeline/rewardwatch.yml")
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -143,12 +143,13 @@ func TestConfigurationOfTriggers(t *testing.T) {
 // Commands are lists, which no shell reads, and parameters of the simulation have both ends.
 func TestCommandsAreLists(t *testing.T) {
 	for command, want := range map[string]string{
-		`["python deploy.py"]`:            "deploy.command[0]: must be a program without arguments",
-		`[python, deploy.py, "&&", x]`:    "deploy.command[2]: must not be &&",
-		`["/opt/my tools/deploy", "|"]`:   "",
-		`[python, "~/deploy.py"]`:         "deploy.command[1]: must not contain ~/",
-		`[sh, -c, "a && b > $HOME/x"]`:    "",
-		`[deploy, "two words", "a&&b|c"]`: "",
+		`["python deploy.py"]`:              "deploy.command[0]: must be a program without arguments",
+		`[python, deploy.py, "&&", x]`:      "deploy.command[2]: must not be &&",
+		`["/opt/my tools/deploy", "a | b"]`: "",
+		`["/opt/my tools/deploy", "|"]`:     "deploy.command[1]: must not be |",
+		`[python, "~/deploy.py"]`:           "deploy.command[1]: must not contain ~/",
+		`[sh, -c, "a && b > $HOME/x"]`:      "",
+		`[deploy, "two words", "a&&b|c"]`:   "",
 	} {
 		if _, err := run(t, "[python, deploy.py, --to, production]", command); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", command, err, want)

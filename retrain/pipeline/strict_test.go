@@ -77,12 +77,15 @@ func TestBooleansOfOtherYAMLVersions(t *testing.T) {
 	for word, refused := range map[string]bool{
 		"no": true, "Yes": true, "on": true, "OFF": true, `"no"`: false, "'on'": false, "false": false, "none": false, "[a, off]": true, "{a: {b: yes}}": true,
 	} {
-		_, err := run(t, "n_steps: 256", "n_steps: 256, policy_kwargs: {ortho_init: "+word+"}")
+		_, err := run(t, "n_steps: 256", "n_steps: 256, policy_kwargs: {optimizer_kwargs: {amsgrad: "+word+"}}")
 		if got := err != nil && strings.Contains(err.Error(), "must be true or false, or a string in quotes, not"); got != refused || err != nil && !got {
 			t.Errorf("%s: %v, want refused %v", word, err, refused)
 		}
 	}
 	if _, err := run(t, "guards:\n", "guards:\n  max_age: off\n"); err == nil || !strings.Contains(err.Error(), "guards.max_age: must be true or false, or a string in quotes, not off") {
+		t.Error(err)
+	}
+	if _, err := run(t, "guards:\n", "guards:\n  on_silence: off\n"); err == nil || !strings.Contains(err.Error(), "guards.on_silence: must be keep, hold or fallback, not off") {
 		t.Error(err)
 	}
 	want := "pipeline.yaml:18:44: algorithm.hyperparameters.use_sde: must be true or false, or a string in quotes, not no"
@@ -118,14 +121,15 @@ func TestValuesThatContradictOthers(t *testing.T) {
 // What is literal text in a list is refused: it would deploy a version named $VERSION.
 func TestVariablesNeedAShell(t *testing.T) {
 	for command, refused := range map[string]string{
-		"[kubectl, set, image, deploy/a, 'a=$IMAGE:$VERSION']":    "pipeline.yaml:31:44: deploy.command[4]: must not contain $IMAGE, because no shell expands it in a list",
-		"[./deploy, --version=$VERSION]":                          "deploy.command[1]: must not contain $VERSION",
-		"[./deploy, '${VERSION:-1}']":                             "deploy.command[1]: must not contain ${VERSION:-1}",
-		"[cp, $WORK/model.zip, /srv]":                             "deploy.command[1]: must not contain $WORK",
-		"[sh, -c, './deploy \"$VERSION\"']":                       "",
-		"[env, A=b, /bin/bash, -ec, './deploy $VERSION']":         "",
-		"[ssh, host, 'deploy $VERSION']":                          "deploy.command[2]: must not contain $VERSION, which the other machine does not have",
-		"[./deploy, '$(VERSION)', VERSION, 'price $9', 'a$HOME']": "",
+		"[kubectl, set, image, deploy/a, 'a=$IMAGE:$VERSION']":       "pipeline.yaml:31:44: deploy.command[4]: must not contain $IMAGE, because no shell expands it in a list",
+		"[./deploy, --version=$VERSION]":                             "deploy.command[1]: must not contain $VERSION",
+		"[./deploy, '${VERSION:-1}']":                                "deploy.command[1]: must not contain ${VERSION:-1}",
+		"[cp, $WORK/model.zip, /srv]":                                "deploy.command[1]: must not contain $WORK",
+		"[sh, -c, './deploy \"$VERSION\"']":                          "",
+		"[env, A=b, /bin/bash, -ec, './deploy $VERSION']":            "",
+		"[ssh, host, 'deploy $VERSION']":                             "deploy.command[2]: must not contain $VERSION, which the other machine does not have",
+		"[./deploy, 'of $(VERSION)', VERSION, 'price $9', 'a$HOME']": "",
+		"[./deploy, '$(VERSION)']":                                   "deploy.command[1]: must not be $(VERSION), because no shell runs a command in a list",
 	} {
 		_, err := run(t, "[python, deploy.py, --to, production]", command)
 		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) {

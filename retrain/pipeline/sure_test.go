@@ -76,7 +76,7 @@ func TestFilesThatMayWork(t *testing.T) {
 		"here and there":        {deploy, "[sh, -c, 'ssh robots ./ship \"$VERSION\"']"},
 		"own variable":          {deploy, "[sh, -c, 'VERISON=1; ./ship \"$VERISON\"']"},
 		"variable of elsewhere": {deploy, "[sh, -c, './ship \"$ROBOT_HOST\" \"$HOME\"']"},
-		"dollars":               {deploy, "[./ship, '^a$', 'cost $9', '$(VERSION)', 'a$b']"},
+		"dollars":               {deploy, "[./ship, '^a$', 'cost $9', 'of $(VERSION)', 'a$b']"},
 		"shell as an argument":  {deploy, "[./ship, bash, a long name]"},
 		"variable sent along":   {deploy, "[ssh, -o, SendEnv=VERSION, robots, 'ship $VERSION']"},
 		"template of variables": {deploy, "[envsubst, $VERSION]"},

@@ -31,7 +31,7 @@ var (
 	requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*\])?==[0-9][A-Za-z0-9.+!_-]*$`)
 	quantity    = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi)$`)
 	ofStorage   = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi|Ti)$`)
-	envID       = regexp.MustCompile(`^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:)?([\w-]+/)?[\w.-]+$`)
+	envID       = regexp.MustCompile(`^([\p{L}_][\p{L}\p{N}_]*(\.[\p{L}_][\p{L}\p{N}_]*)*:)?([\p{L}\p{N}_-]+/)?[\p{L}\p{N}_.-]+$`) // as in Gymnasium's own
 	label       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	broker      = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$|^\[[0-9a-fA-F:.]+\]:[0-9]{1,5}$`)
 	release     = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.[0-9]+([.+-][A-Za-z0-9.+-]+)?|[0-9a-f]{12,40})$`)
@@ -58,7 +58,7 @@ func validate(w *Work) string {
 	}
 	as := slices.Clone(w.Problems) // what else is wrong with these is so because of it
 	miswritten := slices.Concat(strict.Empty(w.chain, &w.given, &w.File),
-		yamlfile.OtherBooleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters), yamlfile.OtherBooleans("guards", w.File.Guards))
+		yamlfile.OtherBooleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters), strict.Guards(w.File.Guards))
 	for _, check := range []func(*Work){
 		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
 		validateEvaluation, validateStages, validateSchedule, validateMonitoring, validateGuards, validateTrigger, validateModel, validateEffects,
@@ -142,6 +142,7 @@ func validateProject(w *Work) {
 		if d == "" {
 			w.report(element("templates", i), "must be a directory")
 		}
+		w.once(element("templates", i), slices.Contains(f.Templates[:i], d))
 	}
 	for i, e := range f.Environments {
 		w.matches(envID, element("environments", i)+".id", e.ID, "a Gymnasium environment ID, such as LunarLander-v3")
@@ -184,7 +185,7 @@ func validateRequirements(w *Work) {
 		if name == "rewardwatch" && (w.File.Training.Telemetry || w.File.Evaluation.Telemetry) {
 			w.report(path, "must be omitted, because the generated scripts that send telemetry use rewardwatch at the release of the pipeline; to use your own, set evaluation.telemetry: false")
 		}
-		for _, fault := range []string{pins.Beyond(w.File.Base, r), pins.Before(w.File.Base, r), pins.Misspelled(r, w.File.Requirements)} {
+		for _, fault := range []string{pins.Beyond(w.File.Base, r), pins.Before(w.File.Base, r), pins.Misspelled(r, w.File.Requirements), pins.Conflict(r, w.File.Requirements)} {
 			if fault != "" {
 				w.report(path, "%s", fault)
 			}
@@ -220,24 +221,14 @@ func validateAlgorithm(w *Work) {
 	if h.Kind != yamlfile.Absent && h.Kind != yamlfile.Null && h.Kind != yamlfile.Mapping {
 		w.report("algorithm.hyperparameters", "must be a mapping")
 	}
-	in := keywords.Training{Environments: len(w.File.Environments), Steps: w.File.Training.Steps, NoGPU: w.File.Training.GPU == 0 && w.limited()}
-	for _, key := range h.Keys() {
-		path := yamlfile.JoinAny("algorithm.hyperparameters", key)
-		if fault := keywords.Name(a.Library, a.Name, key, len(w.File.Training.Command) > 0, w.File.Requirements); fault != "" {
-			w.Problems = append(w.Problems, yamlfile.Problem{Place: h.Members[key].Key, Path: path, Message: fault})
-		} else if len(w.File.Training.Command) > 0 { // which may take others
-			continue
-		} else if fault = keywords.Value(a.Library, a.Name, key, h.Members[key]); fault != "" {
-			w.report(path, "%s", fault)
-		} else if fault = keywords.Beside(a.Library, a.Name, key, h, in); fault != "" {
-			w.report(path, "%s", fault)
-		}
-		for _, of := range h.Members[key].Keys() {
-			if fault := keywords.Inside(a.Library, a.Name, key, of, h.Members[key].Members[of], w.File.Requirements); fault != "" {
-				w.report(yamlfile.JoinAny(path, of), "%s", fault)
-			}
-		}
+	in := keywords.Training{
+		Library: a.Library, Algorithm: a.Name, Policy: a.Policy, Steps: w.File.Training.Steps, Environments: len(w.File.Environments), Own: len(w.File.Training.Command) > 0,
+		NoGPU: w.File.Training.GPU == 0 && w.limited(), OfficialPython: !strict.IsBare(w.File.Base), Requirements: w.File.Requirements,
 	}
+	if i := slices.IndexFunc(w.File.Environments, func(e Environment) bool { return traits.HasDiscreteActions(e.ID) }); i >= 0 {
+		in.Discrete = w.File.Environments[i].ID
+	}
+	w.Problems = append(w.Problems, in.Faults("algorithm.hyperparameters", h)...)
 }
 
 // validateSpaces checks that the generated scripts can train and evaluate in the environments that are known.
@@ -257,6 +248,8 @@ func validateSpaces(w *Work) {
 			w.report("algorithm.name", "%s", fault)
 		case i == 0 && a.Policy == "CnnPolicy" && traits.NoImages(e.ID) != "":
 			w.report("algorithm.policy", "%s", traits.NoImages(e.ID))
+		case i == 0 && a.Policy == "MultiInputPolicy" && traits.NoDictionaries(e.ID) != "":
+			w.report("algorithm.policy", "%s", traits.NoDictionaries(e.ID))
 		}
 	}
 }
@@ -304,6 +297,7 @@ func validateData(w *Work) {
 		if port := b[strings.LastIndex(b, ":")+1:]; !broker.MatchString(b) || !strict.IsPort(port) {
 			w.report(element("data.brokers", i), "must be host:port with a port of at most 65535, not %q", b)
 		}
+		w.once(element("data.brokers", i), slices.Contains(w.File.Data.Brokers[:i], b))
 	}
 	w.matches(topicName, "data.topic", w.File.Data.Topic, "the name of a topic")
 	if strings.Trim(w.File.Data.Topic, ".") == "" {

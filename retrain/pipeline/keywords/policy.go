@@ -13,22 +13,33 @@ import (
 // under "".
 var ofPolicies = map[string]string{
 	"":     "activation_fn features_extractor_class features_extractor_kwargs net_arch normalize_images optimizer_class optimizer_kwargs",
-	"A2C":  "full_std log_std_init ortho_init share_features_extractor squash_output use_expln use_sde",
-	"PPO":  "full_std log_std_init ortho_init share_features_extractor squash_output use_expln use_sde",
-	"SAC":  "clip_mean log_std_init n_critics share_features_extractor use_expln use_sde",
+	"A2C":  "full_std log_std_init ortho_init share_features_extractor squash_output use_expln",
+	"PPO":  "full_std log_std_init ortho_init share_features_extractor squash_output use_expln",
+	"SAC":  "clip_mean log_std_init n_critics share_features_extractor use_expln",
 	"DDPG": "n_critics share_features_extractor",
 	"TD3":  "n_critics share_features_extractor",
 	"DQN":  "",
 }
 
+// inPolicy are what the keys of policy_kwargs take.
+var inPolicy = table(map[*kind]string{
+	&truth:  "full_std normalize_images ortho_init share_features_extractor squash_output use_expln",
+	&number: "log_std_init", &notNegative: "clip_mean", &count: "n_critics", &mapping: "features_extractor_kwargs? optimizer_kwargs?",
+})
+
 // Inside returns what is wrong with a key of an argument that is a mapping, and with its value; "" for nothing.
 func Inside(library, algorithm, name, key string, v yamlfile.Value, requirements []string) string {
 	switch {
 	case library == "rllib" && name == "model":
-		return OfModel(key, requirements)
-	case library == "rllib" && name == "replay_buffer_config" && key == "capacity" && !count.takes(v):
-		return "must be " + count.want + ", not " + v.Scalar
+		return OfModel(key, v, requirements)
+	case library == "rllib" && name == "replay_buffer_config":
+		if k, ok := inBuffer[key]; ok && !slices.ContainsFunc(requirements, versions["rllib"].isNewer) {
+			return k.fault(v)
+		}
 	case library == "stable-baselines3" && name == "policy_kwargs":
+		if k, ok := inPolicy[key]; ok && k.fault(v) != "" {
+			return k.fault(v)
+		}
 		return ofPolicyOf(algorithm, key, requirements)
 	}
 	return ""
@@ -41,6 +52,9 @@ func ofPolicyOf(algorithm, key string, requirements []string) string {
 	all := strings.Fields(ofPolicies[""] + " " + own)
 	if !known || slices.Contains(all, key) || slices.ContainsFunc(requirements, versions["stable-baselines3"].isNewer) {
 		return ""
+	}
+	if key == "use_sde" {
+		return "must be beside policy_kwargs, because Stable-Baselines3 passes it to the policy itself"
 	}
 	fault := "is not an argument of the policies of " + algorithm
 	if near := nearest.Of(key, slices.Values(all)); near != "" {

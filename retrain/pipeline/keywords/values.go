@@ -28,6 +28,7 @@ var (
 	count       = kind{want: "a whole number of at least 1", takes: whole(1), whole: true}
 	fromZero    = kind{want: "a whole number of at least 0", takes: whole(0), whole: true}
 	orAll       = kind{want: "a whole number of at least -1", takes: whole(-1), whole: true}
+	someOrAll   = kind{want: "a whole number of at least 1, or -1 for as many as steps", takes: func(v yamlfile.Value) bool { return count.takes(v) || v.Float() == -1 }, whole: true}
 	truth       = kind{want: "true or false", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.Boolean }}
 	text        = kind{want: "a string", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.String && v.Scalar != "" }}
 	mapping     = kind{want: "a mapping", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.Mapping }}
@@ -55,7 +56,7 @@ var kinds = map[string]map[string]kind{
 		&positive: "learning_rate clip_range clip_range_vf? target_kl? rms_prop_eps max_grad_norm",
 		&unit:     "gamma gae_lambda tau exploration_final_eps exploration_fraction exploration_initial_eps",
 		&count:    "n_steps batch_size buffer_size n_epochs policy_delay target_update_interval stats_window_size",
-		&fromZero: "learning_starts seed? verbose", &orAll: "gradient_steps sde_sample_freq", &notNegative: "vf_coef target_noise_clip target_policy_noise",
+		&fromZero: "learning_starts seed? verbose", &someOrAll: "gradient_steps", &orAll: "sde_sample_freq", &notNegative: "vf_coef target_noise_clip target_policy_noise",
 		&truth:  "normalize_advantage use_sde use_sde_at_warmup use_rms_prop optimize_memory_usage _init_setup_model",
 		&device: "device", &text: "tensorboard_log?", &mapping: "rollout_buffer_kwargs? replay_buffer_kwargs?", &ofPolicy: "policy_kwargs?",
 		&object: "action_noise? rollout_buffer_class? replay_buffer_class?", &frequency: "train_freq", &entropy: "ent_coef", &orAuto: "target_entropy",
@@ -117,7 +118,15 @@ func Value(library, algorithm, name string, v yamlfile.Value) string {
 	if !ok {
 		k, ok = kinds[library][name]
 	}
-	if !ok || k.takes(v) {
+	if !ok {
+		return ""
+	}
+	return k.fault(v)
+}
+
+// fault returns what is wrong with a value, "" for nothing.
+func (k kind) fault(v yamlfile.Value) string {
+	if k.takes(v) {
 		return ""
 	}
 	fault := "must be " + k.want
@@ -212,6 +221,9 @@ func areLayers(v yamlfile.Value) bool {
 func areNetworks(v yamlfile.Value, networks []string) bool {
 	if v.Kind == yamlfile.List && len(v.Items) == 1 && slices.Contains(networks, "vf") {
 		v = v.Items[0]
+	}
+	if slices.Contains(networks, "qf") && len(v.Members) == 1 {
+		return false // it needs both
 	}
 	for network, layers := range v.Members {
 		if !slices.Contains(networks, network) || !areLayers(layers) {

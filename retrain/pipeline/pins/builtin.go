@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 // ownVersions are the versions that Gymnasium 0.26 to 1.4 have of environments of their own.
@@ -22,9 +24,10 @@ var sinceGymnasium1 = regexp.MustCompile(`^(?:LunarLander(?:Continuous)?-v3|CarR
 // Unknown returns why Gymnasium, at the version among the requirements, does not know an environment by its id, "" if it
 // may: others can be registered under names that are not like those of its own.
 func Unknown(id string, requirements []string) string {
+	id = strings.TrimPrefix(id, "gymnasium:")
 	name, version, ok := strings.Cut(id, "-v")
-	if strings.ContainsAny(id, ":/ ") {
-		return ""
+	if fault := unknownGame(id); fault != "" || strings.ContainsAny(id, ":/ ") {
+		return fault
 	}
 	if fault := nearlyOwn(name, id); fault != "" || !ok {
 		return fault
@@ -49,6 +52,28 @@ func Unknown(id string, requirements []string) string {
 		return "requires gymnasium 1.0 or later, not " + at
 	}
 	return ""
+}
+
+// ofALE matches the ids of Atari games in the namespace of ale_py, and ofOldGames those without it.
+var (
+	ofALE      = regexp.MustCompile(`^(?:ale_py:)?ALE/\w+(?:-ram)?-v([0-9]+)$`)
+	ofOldGames = regexp.MustCompile(`^(?:ale_py:)?(\w+?)(?:-ram)?(?:NoFrameskip|Deterministic)?-v([0-9]+)$`)
+)
+
+// unknownGame returns why ale_py does not know a game by its id, "" if it may or if the id is none of a game.
+func unknownGame(id string) string {
+	before, _, _ := strings.Cut(id, "-v")
+	if m := ofALE.FindStringSubmatch(id); m != nil {
+		if m[1] != "5" {
+			return "must be a version that ale_py has, such as " + before + "-v5, not " + id
+		}
+		return ""
+	}
+	m := ofOldGames.FindStringSubmatch(id)
+	if m == nil || !traits.OfAtari(m[1]+"-v0") || m[2] == "0" || m[2] == "4" {
+		return ""
+	}
+	return "must be a version that ale_py has, such as " + before + "-v4, not " + id
 }
 
 // newestOwn returns the id of the newest version of one of Gymnasium's own environments.

@@ -2,6 +2,7 @@ package pins
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ func Misspelled(requirement string, all []string) string {
 	name, _ := NameAndVersion(requirement)
 	joined := func(s string) string { return strings.ReplaceAll(s, "-", "") }
 	for _, near := range usual {
-		if len(name) > 4 && near != name && (joined(name) == joined(near) || slipped(name, near)) && pinned(near, all) == "" && !Known(Default, name) && allNewest()[name] == "" {
+		if len(name) > 4 && near != name && (joined(name) == joined(near) || slipped(name, near) || mistyped(name, near)) && pinned(near, all) == "" && !Known(Default, name) && allNewest()[name] == "" {
 			return fmt.Sprintf("must be %s, not %s, which is another package", near, name)
 		}
 	}
@@ -39,6 +40,23 @@ func slipped(name, of string) bool {
 		return false
 	}
 	return long == of && i < len(short) || long == name && i > 0 && long[i-1] == long[i]
+}
+
+// neighbours are the keys beside each other on a keyboard.
+var neighbours = strings.Fields("qwertyuiop asdfghjkl zxcvbnm")
+
+// mistyped reports whether two names differ in one letter, after the first one, whose keys are beside each other.
+func mistyped(name, of string) bool {
+	if len(name) != len(of) {
+		return false
+	}
+	i := 0
+	for i < len(of) && name[i] == of[i] {
+		i++
+	}
+	return i > 0 && i < len(of) && name[i+1:] == of[i+1:] && slices.ContainsFunc(neighbours, func(row string) bool {
+		return strings.Contains(row, string([]byte{name[i], of[i]})) || strings.Contains(row, string([]byte{of[i], name[i]}))
+	})
 }
 
 // transposed reports whether two names differ in the order of two letters that follow one another.

@@ -49,8 +49,10 @@ func (c consequence) isCause(o yamlfile.Problem) bool {
 
 var consequences = []consequence{
 	{"targets", regexp.MustCompile(``), " with the targets ", false},
+	{"targets", regexp.MustCompile(`^data\.export$`), "requires data.brokers with ", false},
 	{"targets", regexp.MustCompile(`^trigger\.target$`), "must be one of the targets", false},
 	{"algorithm.name", regexp.MustCompile(`^algorithm\.hyperparameters\.`), "an argument of", false},
+	{"algorithm.name", regexp.MustCompile(`^algorithm\.hyperparameters\.policy_kwargs$`), "", false},
 	{"algorithm.library", regexp.MustCompile(`^algorithm\.`), "", false},
 	{"algorithm.library", regexp.MustCompile(`^(requirements|environments)$`), "", false},
 	{"project", regexp.MustCompile(`^(policy|image)$`), "", true},
@@ -71,4 +73,19 @@ func Causes(problems []yamlfile.Problem) []yamlfile.Problem {
 		}
 	}
 	return out
+}
+
+// answers are the keys of guards that take one of these words.
+var answers = map[string]string{"on_silence": "keep, hold or fallback", "then": "warn, hold or fallback"}
+
+// Guards reports the words in guards that only YAML 1.1 takes for booleans.
+func Guards(guards yamlfile.Value) []yamlfile.Problem {
+	problems := yamlfile.OtherBooleans("guards", guards)
+	for i, p := range problems {
+		if words := answers[p.Path[strings.LastIndex(p.Path, ".")+1:]]; words != "" {
+			_, word, _ := strings.Cut(p.Message, ", not ")
+			problems[i].Message = "must be " + words + ", not " + word
+		}
+	}
+	return problems
 }

@@ -2,16 +2,20 @@ package strict
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
+// attribute matches the names of Python, in any alphabet.
+var attribute = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_]*$`)
+
 // Attribute returns what is wrong with the name of a parameter of a simulation, which is an attribute of the environment;
 // "" for nothing.
 func Attribute(name string) string {
 	switch {
-	case !pytext.Identifier.MatchString(name):
+	case !attribute.MatchString(name):
 		return fmt.Sprintf("must be an attribute of the environment, such as gravity, not %q", name)
 	case strings.HasPrefix(name, "__"):
 		return "must not be an attribute of Python itself, such as " + name

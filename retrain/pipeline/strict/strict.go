@@ -7,12 +7,16 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
+
+// needsElements matches the lists that say nothing without elements. Others, such as requirements, say that there are none.
+var needsElements = regexp.MustCompile(`\.(command|stop|runner|secrets)$`)
 
 // Empty reports the zeros, empty texts and empty lists that a file sets, but that the defaults replace, or
 // that leave a text or a command without content. given and resolved are pointers to the same struct before and after
@@ -67,7 +71,7 @@ func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) [
 		message = fmt.Sprintf("must not be 0; omit the key for the default, %v", resolved)
 	case hasDefault:
 		message = fmt.Sprintf("must not be empty; omit the key for the default, %v", resolved)
-	case len(sets) > 1, given.Kind() != reflect.String && !strings.HasSuffix(path, ".command") && !strings.HasSuffix(path, ".runner"):
+	case len(sets) > 1, given.Kind() != reflect.String && !needsElements.MatchString(path):
 		return nil
 	}
 	return []yamlfile.Problem{{Place: sets[0].Place(path), Path: path, Message: message}}

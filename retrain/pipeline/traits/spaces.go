@@ -60,6 +60,12 @@ func Exceeded(id, metric string, atLeast, atMost float64) map[string]string {
 
 // spacesOf returns the spaces of an environment, by its id, "" for those that are not known.
 func spacesOf(id string) (observation, action string) {
+	for _, module := range []string{"ale_py:", "gymnasium:"} {
+		id = strings.TrimPrefix(id, module)
+	}
+	if OfAtari(id) && strings.Contains(id, "-ram") {
+		return "128", "d?"
+	}
 	if OfAtari(id) {
 		return "image", "d?"
 	}
@@ -74,6 +80,23 @@ func NoImages(id string) string {
 		return "must be MlpPolicy, because the observations of " + id + " are not images"
 	}
 	return ""
+}
+
+// NoDictionaries returns why a network for dictionaries cannot see an environment, "" if it may.
+func NoDictionaries(id string) string {
+	switch seen, _ := spacesOf(id); seen {
+	case "":
+		return ""
+	case "image":
+		return "must be CnnPolicy or MlpPolicy, because the observations of " + id + " are images, not dictionaries"
+	}
+	return "must be MlpPolicy, because the observations of " + id + " are not dictionaries"
+}
+
+// HasDiscreteActions reports whether the actions of an environment are known to be choices.
+func HasDiscreteActions(id string) bool {
+	_, action := spacesOf(id)
+	return strings.HasPrefix(action, "d")
 }
 
 // These algorithms act with only one kind of actions, by library.

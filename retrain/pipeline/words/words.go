@@ -3,6 +3,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -39,11 +40,7 @@ var (
 	beforeShell = regexp.MustCompile(`^(-.*|\w+=.*|[0-9]+[smhd]?|env|exec|nice|nohup|sudo|time|timeout|setsid|stdbuf)$`)
 )
 
-var (
-	shells = strings.Fields("sh bash dash ash ksh zsh")
-	// operators are words that only a shell understands.
-	operators = strings.Fields("&& || >> 2>&1")
-)
+var shells = strings.Fields("sh bash dash ash ksh zsh")
 
 // inShell is how a command with a shell is written.
 const inShell = "; write the command as [sh, -c, '...']"
@@ -61,17 +58,19 @@ func Fault(words []string, i int, known []string) string {
 	case i == 0 && strings.ContainsAny(word, " \t") && !isPath(word):
 		return "must be a program without arguments, which are words of their own, as in [python, train.py]"
 	case isScript && i == from:
-		return misspelled(word, names)
+		return cmp.Or(noScript(word), misspelled(word, names), lowercase(word, names))
 	case isScript && i > from:
 		return afterScript(words, from, i, known)
 	case shell >= 0 && i == from && isCommand(words, shell, i):
 		return "must be the file of a script, not " + fmt.Sprintf("%q", word) + ", because " + path.Base(words[shell]) + " reads commands only after -c" + inShell
-	case slices.Contains(operators, word):
-		return "must not be " + word + ", because no shell interprets a list" + inShell
 	case isOfSu(words, i):
 		return ofSu(words, word, names)
 	}
-	return unexpanded(words[:i], word, known)
+	fault := cmp.Or(notProgram(words, i), ofShellAlone(words, i), unexpanded(words[:i], word, known))
+	if fault == "" && i == len(words)-1 {
+		return unfinished(words)
+	}
+	return fault
 }
 
 func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }
@@ -162,7 +161,8 @@ func unexpanded(before []string, word string, known []string) string {
 	found := ofStage.FindString(word)
 	if m := variable.FindStringSubmatch(word); found == "" && m != nil {
 		name := strings.Trim(m[1], "${}")
-		if slices.Contains(known, name) || !overSSH && (slices.Contains(common, name) || misspelled(m[1], names) != "") {
+		inOtherCase := !strings.Contains(m[1], "{") && slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+		if slices.Contains(known, name) || !overSSH && (slices.Contains(common, name) || inOtherCase || misspelled(m[1], names) != "") {
 			found = m[1]
 		}
 	}
@@ -200,6 +200,25 @@ func misspelled(script string, known []string) string {
 		}
 		if near := nearest.Of(name, slices.Values(known)); near != "" && nearest.Distance(name, near) <= len(near)/3 {
 			return fmt.Sprintf("must not contain $%s, which nothing sets (did you mean $%s?)", name, near)
+		}
+	}
+	return ""
+}
+
+var (
+	inQuotes = regexp.MustCompile(`'[^']*'`)
+	inSmall  = regexp.MustCompile(`\$\{?([a-z_]+)\b`)
+)
+
+// lowercase returns what is wrong with a script that uses a variable of the stage in lowercase, which nothing sets. What is
+// in single quotes may be a script for another program, such as jq.
+func lowercase(script string, known []string) string {
+	if setsOthers.MatchString(script) {
+		return ""
+	}
+	for _, m := range inSmall.FindAllStringSubmatch(inQuotes.ReplaceAllString(script, ""), -1) {
+		if name := strings.ToUpper(m[1]); slices.Contains(known, name) && !sets(script, m[1]) {
+			return fmt.Sprintf("must not contain $%s, which nothing sets (did you mean $%s?)", m[1], name)
 		}
 	}
 	return ""

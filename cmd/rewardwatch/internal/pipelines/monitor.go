@@ -120,7 +120,11 @@ func (m merged) placed(a *pipeline.Artefact, p yamlfile.Problem) yamlfile.Proble
 	}
 	for _, o := range a.Origins {
 		if o.Line == p.Line && o.Place.Line > 0 {
-			p.Place, p.Path = o.Place, o.Path
+			_, ofGuards, isOfGuards := strings.Cut(p.Path, ".guards.")
+			p.Place = o.Place
+			if p.Path = o.Path; isOfGuards && !strings.HasPrefix(o.Path, "guards."+ofGuards+".") { // which may be of a key that is missing
+				p.Path = "guards." + ofGuards
+			}
 			break
 		}
 	}

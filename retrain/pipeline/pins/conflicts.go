@@ -1,0 +1,29 @@
+package pins
+
+import (
+	"slices"
+	"strings"
+)
+
+// strictly are the packages whose needs of Gymnasium are in their metadata, so that pip refuses other versions.
+var strictly = strings.Fields("imitation memory-gym ray[rllib] safety-gymnasium stable-baselines3 tianshou")
+
+// Conflict returns why pip cannot install a requirement, a version of Gym or Gymnasium, beside the others, "" if it can.
+func Conflict(requirement string, all []string) string {
+	name, version := NameAndVersion(requirement)
+	if name != "gym" && name != "gymnasium" {
+		return ""
+	}
+	for _, r := range all {
+		of, at := NameAndVersion(r)
+		if strings.Contains(r, "rllib") || strings.Contains(r, "[all") {
+			of += "[rllib]"
+		}
+		for _, n := range needs(of, at) {
+			if slices.Contains(strictly, of) && n.Name == name && !Allowed(n.Wanted, version) {
+				return "must be " + n.Wanted + ", which " + r + " needs, or pip refuses to install both"
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,237 @@
+package words
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	// operator matches a word that is an operator of a shell.
+	operator = regexp.MustCompile(`^(?:&&|\|\|?|\|&|;;?|&|[0-9]?>>?|[0-9]?>&[0-9-]|&>>?|<<?<?)$`)
+	// certain matches those that no program takes for itself.
+	certain = regexp.MustCompile(`^(?:&&|\|\||\|&|[0-9]?>>|[0-9]>|[0-9]?>&[0-9-]|&>>?|<<<?)$`)
+	// redirection matches an operator together with its file.
+	redirection = regexp.MustCompile(`^(?:[0-9]?>>?|&>>?|<)[\w$~-]*[./][\w./$~-]*[A-Za-z][\w./$~-]*$`)
+	// isFile matches what seems to be a file.
+	isFile = regexp.MustCompile(`^[\w./$~-]*(?:/|\.[A-Za-z])[\w./$~-]*$`)
+	// takesSign matches options whose value may be a sign, such as one that separates fields.
+	takesSign = regexp.MustCompile(`(?i)^-[a-z0-9]$|delim|sep|ifs|join|char|op|pattern|regex|split|prefix|suffix|end|glue|quote|symbol|sign|term`)
+	// substitution matches a word with the output of another command.
+	substitution = regexp.MustCompile("^[\\w@%+=:,./-]*(?:\\$\\([^()]*\\)|`[^`]+`)[\\w@%+=:,./-]*$")
+	// givesCommand matches the options of programs that pass a command on to a shell.
+	givesCommand = regexp.MustCompile(`(?i)(?:command|cmd|exec|script|run|eval|shell|hook)=`)
+	// pattern matches a word that a shell would replace by the names of files.
+	pattern = regexp.MustCompile(`\*|\{[^{}]*,[^{}]*\}`)
+	// ofProgram matches what the program of a command cannot have in its name.
+	ofProgram = regexp.MustCompile("[;&|<>`]|\\$\\(")
+	// assignment matches a word that sets a variable in a shell.
+	assignment = regexp.MustCompile(`^[A-Za-z_]\w*=`)
+	// ofWindows matches a variable of the stage as Windows writes it.
+	ofWindows = regexp.MustCompile(`%(VERSION|IMAGE|WORK|REQUEST)%`)
+)
+
+var (
+	// builtins are commands of a shell that change only the shell itself, and those that not every sh has.
+	builtins = strings.Fields("cd export set unset alias unalias shift local readonly declare typeset umask ulimit hash trap read pushd popd shopt setopt let getopts " +
+		"return break continue bg fg jobs source")
+	// keywords are words of a shell that begin a compound command.
+	keywords = strings.Fields("if then else elif fi for while until do done case esac select function { } ! [[ ( )")
+	// joining are programs that pass their arguments on to a shell.
+	joining = strings.Fields("ssh autossh mosh adb watch parallel pdsh clush pssh parallel-ssh eval script heroku fish nu xonsh csh tcsh salt fab")
+	// expanding are programs that read $(...) themselves.
+	expanding = strings.Fields("make gmake sqlcmd pwsh powershell ansible")
+	// comparing are programs to which an operator is an argument of their own.
+	comparing = strings.Fields("expr test [ grep egrep fgrep rg ag sed awk gawk mawk perl ruby tr cut jq yq printf find xargs sort paste column")
+	// ofFiles are programs that take the names of files as they are.
+	ofFiles = strings.Fields("cp mv rm ls cat chmod chown chgrp ln touch head tail wc du rmdir install sha256sum sha1sum md5sum gzip gunzip xz")
+	// startsNext are programs that start the one that follows, without a shell.
+	startsNext = strings.Fields("nice nohup setsid exec")
+	// quickly are the options with which an interpreter ends without a program.
+	quickly = regexp.MustCompile(`^(?:-h|-V|-VV|-v|--version|--help)$`)
+	// interpreter matches programs that run the file, the module or the script in their arguments.
+	interpreter = regexp.MustCompile(`^(?:python[0-9.]*|node|ruby|perl|Rscript|(?:ba|da|a|k|z)?sh)$`)
+	// needsNext matches options of an interpreter that need a further word.
+	needsNext = regexp.MustCompile(`^-[A-Za-z]*[ceEmWX]$`)
+)
+
+// programOf returns the index of the program that a command runs in the end, after programs such as env and sudo and their
+// options, or -1.
+func programOf(words []string) int {
+	return slices.IndexFunc(words, func(w string) bool { return !beforeShell.MatchString(w) })
+}
+
+// notProgram returns what is wrong with word i of a command as a program, "" for nothing or if it is none.
+func notProgram(words []string, i int) string {
+	word := words[i]
+	switch {
+	case assignment.MatchString(word) && (i == 0 || has(words[i-1:i], startsNext...)):
+		return "must be a program, not the assignment " + word + ", which only a shell reads; write [env, '" + word + "', ...]"
+	case i != programOf(words):
+		return ""
+	case slices.Contains(builtins, word):
+		return "must be a program, not " + word + ", with which a shell changes itself alone" + inShell
+	case slices.Contains(keywords, word):
+		return "must be a program, not " + word + ", which only a shell reads" + inShell
+	case ofProgram.MatchString(word) && !strings.Contains(word, " "):
+		return "must be a program, not " + word + ", which only a shell reads" + inShell
+	}
+	return ""
+}
+
+// unfinished returns what is wrong with the last word of a command that starts an interpreter, if nothing says what it is
+// to run: it would read its input, which is empty.
+func unfinished(words []string) string {
+	at := programOf(words)
+	if at < 0 || !interpreter.MatchString(path.Base(words[at])) {
+		return ""
+	}
+	name, last := path.Base(words[at]), words[len(words)-1]
+	options := words[at+1:]
+	isOption := func(w string) bool { return strings.HasPrefix(w, "-") && len(w) > 1 }
+	switch {
+	case isShell(name) && slices.Contains(options, "-s") || slices.ContainsFunc(options, quickly.MatchString):
+	case len(options) > 0 && needsNext.MatchString(last) && !slices.ContainsFunc(options, func(w string) bool { return !isOption(w) }):
+		return "must be followed by what " + name + " " + last + " is to run"
+	case !slices.ContainsFunc(options, func(w string) bool {
+		return !isOption(w) || len(w) > 2 && !strings.HasPrefix(w, "--") && needsNext.MatchString(w[:2])
+	}):
+		return "must be followed by the program that " + name + " is to run"
+	}
+	return ""
+}
+
+// ofShellAlone returns what is wrong with word i of a command if it is an operator, a command or a pattern that only a
+// shell reads, "" for nothing.
+func ofShellAlone(words []string, i int) string {
+	word, before := words[i], words[:i]
+	switch {
+	case has(before, joining...) || i == 0:
+		return ""
+	case certain.MatchString(word), isOperator(words, i), redirection.MatchString(word) && !has(before, comparing...):
+		return "must not be " + word + ", because no shell interprets a list" + inShell
+	case substitution.MatchString(word) && !has(before, expanding...) && !has(before, comparing...) && !givesCommand.MatchString(word):
+		return "must not be " + word + ", because no shell runs a command in a list" + inShell
+	case ofWindows.MatchString(word):
+		return "must not contain " + ofWindows.FindString(word) + ", which only Windows replaces; write the command as [sh, -c, '... $" + strings.Trim(ofWindows.FindString(word), "%") + "']"
+	case isPattern(words, i):
+		return "must be the name of a file, not the pattern " + word + ", which only a shell expands" + inShell
+	}
+	return ""
+}
+
+// isOperator reports whether word i is an operator, and not the argument of a program or the value of an option.
+func isOperator(words []string, i int) bool {
+	word, last := words[i], i == len(words)-1
+	if !operator.MatchString(word) || has(words[:i], comparing...) {
+		return false
+	}
+	isOption := strings.HasPrefix(words[i-1], "-") && !strings.Contains(words[i-1], "=")
+	if strings.ContainsAny(word, "<>") {
+		return !isOption || !last && isFile.MatchString(words[i+1])
+	}
+	return !isOption || !takesSign.MatchString(words[i-1])
+}
+
+// isPattern reports whether word i is a pattern for a program that takes names of files as they are.
+func isPattern(words []string, i int) bool {
+	at := programOf(words)
+	return at >= 0 && i > at && slices.Contains(ofFiles, path.Base(words[at])) && pattern.MatchString(words[i]) &&
+		!strings.HasPrefix(words[i], "-") && !strings.HasPrefix(words[i-1], "--") && words[i-1] != "-I"
+}
+
+// noScript returns what is wrong with a script whose quotes or braces do not end, or that runs nothing; "" for nothing. A
+// here-document and the quotes of Bash may have any quotes, and are not looked at.
+func noScript(script string) string {
+	if strings.Contains(script, "<<") || strings.Contains(script, "$'") {
+		return ""
+	}
+	s := scanner{text: script}
+	s.until(0, "", false)
+	switch {
+	case s.open != "":
+		return "must close " + s.open + ", which begins before " + excerpt(script[s.at+len(s.open):])
+	case !s.runs:
+		return "must not be empty"
+	}
+	return ""
+}
+
+// excerpt returns the beginning of a text for a message.
+func excerpt(text string) string {
+	if r := []rune(text); len(r) > 20 {
+		text = string(r[:20]) + "..."
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// scanner finds the ends of the quotes of a script.
+type scanner struct {
+	text string
+	open string // what does not end
+	at   int    // where it begins
+	runs bool   // whether there is more than comments
+}
+
+// ends are what closes each beginning.
+var ends = map[string]string{`'`: `'`, `"`: `"`, "${": "}", "$(": ")", "`": "`"}
+
+// until returns where the text goes on behind an end, or -1 if it does not end. In a quoted part, ' is a character.
+func (s *scanner) until(pos int, end string, quoted bool) int {
+	for pos < len(s.text) {
+		rest := s.text[pos:]
+		isSpace := strings.ContainsRune(" \t\n;", rune(rest[0]))
+		switch {
+		case end != "" && strings.HasPrefix(rest, end):
+			return pos + len(end)
+		case rest[0] == '#' && !quoted && end != "}" && (pos == 0 || strings.ContainsRune(" \t\n;&|(", rune(s.text[pos-1]))):
+			if pos += strings.IndexByte(rest+"\n", '\n'); end != "" && !strings.Contains(rest, "\n") {
+				return -1
+			}
+			continue
+		case rest[0] == '\\':
+			pos += 2
+		default:
+			if pos = s.next(pos, beginning(rest, quoted), quoted); pos < 0 {
+				return -1
+			}
+		}
+		s.runs = s.runs || !isSpace
+	}
+	if end != "" {
+		return -1
+	}
+	return pos
+}
+
+// beginning returns what the text begins that has an end, "" for nothing.
+func beginning(text string, quoted bool) string {
+	for begin := range ends {
+		if strings.HasPrefix(text, begin) && (!quoted || begin != `'`) {
+			return begin
+		}
+	}
+	return ""
+}
+
+// next returns where the text goes on behind a character, or behind the end of what it begins.
+func (s *scanner) next(pos int, begin string, quoted bool) int {
+	switch begin {
+	case "":
+		return pos + 1
+	case `'`:
+		if n := strings.IndexByte(s.text[pos+1:], '\''); n >= 0 {
+			return pos + n + 2
+		}
+	default:
+		if after := s.until(pos+len(begin), ends[begin], begin == `"` || begin == "${" && quoted); after >= 0 {
+			return after
+		}
+	}
+	if s.open == "" {
+		s.open, s.at = begin, pos
+	}
+	return -1
+}
