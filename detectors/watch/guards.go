@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,9 @@ const (
 func GuardCauses() []string {
 	return []string{"policy", "environment", "reward_function", "reward_hacking", "observations", "telemetry", "unknown"}
 }
+
+// ofActions matches the names of numeric actions, and none.
+var ofActions = regexp.MustCompile(`^(?:action(?:\.[0-9]+)?)?$`)
 
 // DefaultGuards returns the defaults of the guards.
 func DefaultGuards() Guards {
@@ -160,7 +164,7 @@ func (l GuardLimit) check(report func(key, msg string)) {
 		if !(r.Min < r.Max) {
 			report("range", "min must be less than max")
 		}
-		if r.Signal != "" && r.Signal != "action" && !strings.HasPrefix(r.Signal, "action.") {
+		if !ofActions.MatchString(r.Signal) {
 			report("range.signal", fmt.Sprintf(`must be "action" or "action.<i>", not %q`, r.Signal))
 		}
 	}

@@ -96,8 +96,8 @@ func TestGateAndContractCanBeJudged(t *testing.T) {
 		replaced []string
 		want     string
 	}{
-		"not monitored":         {[]string{signals, "  signals: [reward]\n"}, "monitoring.signals: must include return, which monitoring.expected (mean return >= 0.95 * baseline"},
-		"an outcome":            {[]string{expected, "  expected: mean outcome.sale >= 0.95 * baseline over 200 episodes within 7d\n"}, "monitoring.signals: must include outcome.sale"},
+		"not monitored":         {[]string{signals, "  signals: [reward]\n"}, "monitoring.expected: must be about a signal that monitoring.signals includes, not return"},
+		"an outcome":            {[]string{expected, "  expected: mean outcome.sale >= 0.95 * baseline over 200 episodes within 7d\n"}, "monitoring.expected: must be about a signal that monitoring.signals includes, not outcome.sale"},
 		"a small baseline":      {[]string{signals, signals + "  baseline: 100\n"}, "monitoring.baseline: must be at least 223, and preferably 500: with a smaller baseline, the gate never finds a version to be the same"},
 		"a patient gate":        {[]string{signals, signals + "  baseline: 100\n", "every: 5m}", "every: 5m, undecided: pass}"}, ""},
 		"no data":               {[]string{"evaluation:\n  telemetry: true\n", "evaluation:\n  telemetry: false\n"}, "pipeline.yaml:26:14: evaluation.telemetry: must be true, because the gate has no other data"},

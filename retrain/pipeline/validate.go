@@ -499,7 +499,10 @@ func validateMonitoring(w *Work) {
 	w.matches(stretch, "monitoring.false_alarms.per", m.FalseAlarms.Per, "a duration above 0 such as 30d, or a count such as 20000 episodes")
 	if e, err := recipe.ParseExpected(m.Expected); err != nil {
 		w.report("monitoring.expected", "%v", err)
-	} else if asked := w.given.Monitoring.Expected != "" || w.File.Trigger.Target != ""; asked && !strict.Monitored(e.Signal, m.Signals) {
+	} else if strict.Monitored(e.Signal, m.Signals) {
+	} else if w.given.Monitoring.Expected != "" {
+		w.report("monitoring.expected", "must be about a signal that monitoring.signals includes, not %s", e.Signal)
+	} else if w.File.Trigger.Target != "" {
 		w.report("monitoring.signals", "must include %s, which monitoring.expected (%s) is about", e.Signal, m.Expected)
 	}
 	if policy := w.File.Policy; !trimmed.MatchString(policy) || policy[0] == '-' {

@@ -32,6 +32,8 @@ func TestFaultsOfArguments(t *testing.T) {
 		{"rllib", "PPO", "lr: [[0, 1e-3], [1000, 1e-4]], entropy_coeff_schedule: null", ""},
 		{"rllib", "PPO", "use_gae: false", "use_gae: must be omitted"},
 		{"rllib", "APPO", "use_gae: false", ""},
+		{"rllib", "PPO", "vf_share_layers: true", "vf_share_layers: must be omitted, because RLlib refuses it with PPO: set it in model"},
+		{"rllib", "PPO", "model: {vf_share_layers: true}", ""},
 		{"rllib", "IMPALA", "vtrace: false", "vtrace: must be omitted"},
 		{"rllib", "IMPALA", "vtrace: true, replay_proportion: 0.0", ""},
 		{"rllib", "APPO", "learner_queue_size: 8", "learner_queue_size: must be omitted"},

@@ -18,7 +18,7 @@ var gone = map[string]map[string]struct{ except, instead string }{
 		"entropy_coeff_schedule": {"null", "give entropy_coeff as a list of [step, number]"},
 	},
 	"SAC":    {"lr": {"null", "set actor_lr, critic_lr and alpha_lr"}},
-	"PPO":    {"use_gae": {"true", "only with it can episodes be cut into batches"}},
+	"PPO":    {"use_gae": {"true", "only with it can episodes be cut into batches"}, "vf_share_layers": {"", "set it in model"}},
 	"IMPALA": {"vtrace": {"true", "RLlib has no other correction"}, "replay_proportion": {"0", ofBuffers}, "num_aggregation_workers": {"", aggregators}, "max_requests_in_flight_per_aggregator_worker": {"", aggregators}},
 	"APPO": {
 		"vtrace": {"true", "RLlib has no other correction"}, "replay_proportion": {"0", ofBuffers}, "minibatch_buffer_size": {"1", ofBuffers}, "learner_queue_size": {"16", ofBuffers},
