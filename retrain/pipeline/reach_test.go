@@ -76,7 +76,7 @@ func reachBases(t *testing.T) []string {
 	} {
 		out = append(out, before+"trigger: {"+trigger+"}\n"+after)
 	}
-	alone := "project: alone\nrelease: v0.1.0\ntargets: [make]\nrequirements: [stable-baselines3==2.9.2, scipy==1.17.1, ale-py==0.12.1, opencv-python-headless==5.0.0.93]\nenvironments: [{id: CartPole-v1}]\n" +
+	alone := "project: alone\nrelease: v0.1.0\ntargets: [make]\nrequirements: [stable-baselines3==2.9.2, scipy==1.17.1, ale-py==0.12.1, opencv-python-headless==5.0.0.93]\nenvironments: [{id: Pole-v1}]\n" +
 		"algorithm: {library: stable-baselines3, name: PPO}\nevaluation: {seeds: [1, 2]}\ndeploy: {command: [x]}\nimage: ghcr.io/acme/alone\n"
 	custom := "project: own\nrelease: v0.1.0\ntargets: [make]\nrequirements: [gymnasium==1.2.2, numpy==2.4.6, torch==2.15.0, tyro==1.0.17, ray==2.60.0, stable-baselines3==2.9.2]\n" +
 		"algorithm: {library: custom, name: PPO}\ntraining: {command: [train]}\nevaluation: {command: [evaluate]}\ndeploy: {command: [x]}\n"

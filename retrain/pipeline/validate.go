@@ -223,10 +223,10 @@ func validateAlgorithm(w *Work) {
 	}
 	in := keywords.Training{
 		Library: a.Library, Algorithm: a.Name, Policy: a.Policy, Steps: w.File.Training.Steps, Environments: len(w.File.Environments), Own: len(w.File.Training.Command) > 0,
-		NoGPU: w.File.Training.GPU == 0 && w.limited(), OfficialPython: !strict.IsBare(w.File.Base), Requirements: w.File.Requirements,
+		NoGPU: w.File.Training.GPU == 0 && w.limited(), Memory: strict.MiB(w.File.Training.Memory, w.limited()), OfficialPython: !strict.IsBare(w.File.Base), Requirements: w.File.Requirements,
 	}
-	if i := slices.IndexFunc(w.File.Environments, func(e Environment) bool { return traits.HasDiscreteActions(e.ID) }); i >= 0 {
-		in.Discrete = w.File.Environments[i].ID
+	if all := w.File.Environments; len(all) > 0 { // whose spaces are the same
+		in.Discrete, in.Seen = traits.Discrete(all[0].ID), traits.Bytes(all[0].ID, a.Atari)*a.FrameStack
 	}
 	w.Problems = append(w.Problems, in.Faults("algorithm.hyperparameters", h)...)
 }

@@ -15,6 +15,8 @@ type Training struct {
 	Environments       int
 	Discrete           string // the id of an environment whose actions are choices, if there is one
 	NoGPU              bool   // its container has no GPU
+	Memory             int    // of its container, in MiB; 0 if it is not known
+	Seen               int    // how many bytes an observation has at least; 0 if it is not known
 	OfficialPython     bool   // the base image has no packages of its own
 	Requirements       []string
 }

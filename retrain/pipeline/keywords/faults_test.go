@@ -56,6 +56,9 @@ func TestFaultsOfArguments(t *testing.T) {
 		{"stable-baselines3", "PPO", "use_sde: false", ""},
 		{"stable-baselines3", "DQN", "train_freq: [1, episode]", "train_freq: must be in steps with several environments"},
 		{"stable-baselines3", "DQN", "train_freq: [4, step]", ""},
+		{"stable-baselines3", "DQN", "buffer_size: 1e6", "buffer_size: must be lower: the buffer would have at least 2153 MiB of observations"},
+		{"stable-baselines3", "DQN", "buffer_size: 15000", ""},
+		{"stable-baselines3", "DQN", "buffer_size: 35000, optimize_memory_usage: true, replay_buffer_kwargs: {handle_timeout_termination: false}", ""},
 		{"stable-baselines3", "DQN", "gradient_steps: 0", "gradient_steps: must be a whole number of at least 1, or -1"},
 		{"stable-baselines3", "DQN", "gradient_steps: -1", ""},
 		{"stable-baselines3", "PPO", "tensorboard_log: runs", "tensorboard_log: requires tensorboard among the requirements"},
@@ -73,7 +76,7 @@ func TestFaultsOfArguments(t *testing.T) {
 		{"cleanrl", "PPO", "num_steps: 1000, num_envs: 20", ""},
 	} {
 		in := Training{
-			Library: test.library, Algorithm: test.algorithm, Policy: "MlpPolicy", Steps: 40_000, Environments: 2, Discrete: "CartPole-v1", OfficialPython: true,
+			Library: test.library, Algorithm: test.algorithm, Policy: "MlpPolicy", Steps: 40_000, Environments: 2, Discrete: "CartPole-v1", Memory: 1024, Seen: 84 * 84 * 4, OfficialPython: true,
 			Requirements: []string{"stable-baselines3==2.9.2", "ray[rllib]==2.60.0"},
 		}
 		if in.Library == newer {

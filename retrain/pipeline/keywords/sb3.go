@@ -1,6 +1,7 @@
 package keywords
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ func (t Training) besideOfSB3(name string, all yamlfile.Value) string {
 		return "requires training.gpu: 1, or else the container has no GPU"
 	case name == "use_sde" && isTrue && t.Discrete != "":
 		return "must be false, because it explores with continuous actions, which " + t.Discrete + " does not have"
+	case name == "buffer_size" && t.Memory > 0 && t.buffered(all) > t.Memory:
+		return fmt.Sprintf("must be lower: the buffer would have at least %d MiB of observations, more than training.memory", t.buffered(all))
 	case name == "optimize_memory_usage" && isTrue:
 		return t.lessMemory(all)
 	case name == "train_freq" && t.Environments > 1 && len(v.Items) == 2 && v.Items[1].Scalar == "episode":
@@ -30,6 +33,15 @@ func (t Training) besideOfSB3(name string, all yamlfile.Value) string {
 		return single(t.Algorithm, name, all, t.Environments)
 	}
 	return ""
+}
+
+// buffered returns how many MiB of observations a replay buffer has in the end. Each is also the next one of another.
+func (t Training) buffered(all yamlfile.Value) int {
+	times := 2.
+	if all.Members["optimize_memory_usage"].Scalar == "true" {
+		times = 1
+	}
+	return int(times * min(all.Members["buffer_size"].Float(), float64(t.Steps)) * float64(t.Seen) / (1 << 20))
 }
 
 // hasTensorboard reports whether the requirements have what writes logs for TensorBoard.

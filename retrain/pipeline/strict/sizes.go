@@ -29,6 +29,14 @@ func TooSmall(memory, storage string, scripts bool) map[string]string {
 	return out
 }
 
+// MiB returns a size of memory in MiB, 0 if there is none or if nothing limits it.
+func MiB(memory string, isLimited bool) int {
+	if n, ok := Mebibytes(memory); ok && isLimited {
+		return n
+	}
+	return 0
+}
+
 // Mebibytes returns a size such as 512Mi or 4Gi in MiB.
 func Mebibytes(size string) (n int, ok bool) {
 	unit := 1

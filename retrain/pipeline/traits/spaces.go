@@ -3,6 +3,7 @@ package traits
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -93,10 +94,30 @@ func NoDictionaries(id string) string {
 	return "must be MlpPolicy, because the observations of " + id + " are not dictionaries"
 }
 
-// HasDiscreteActions reports whether the actions of an environment are known to be choices.
-func HasDiscreteActions(id string) bool {
-	_, action := spacesOf(id)
-	return strings.HasPrefix(action, "d")
+// Discrete returns the id of an environment whose actions are known to be choices, "" for another one.
+func Discrete(id string) string {
+	if _, action := spacesOf(id); strings.HasPrefix(action, "d") {
+		return id
+	}
+	return ""
+}
+
+// Bytes returns the least size of an observation of an environment, 0 if it is not known. The preprocessing of Atari games
+// makes images of 84 by 84 pixels.
+func Bytes(id string, atari bool) int {
+	seen, _ := spacesOf(id)
+	size, err := strconv.Atoi(seen)
+	switch {
+	case atari:
+		return 84 * 84
+	case seen == "image" && OfAtari(id[strings.Index(id, ":")+1:]):
+		return 210 * 160 * 3
+	case seen == "image":
+		return 96 * 96 * 3 // of CarRacing
+	case err != nil:
+		return 0
+	}
+	return 4 * size // as float32
 }
 
 // These algorithms act with only one kind of actions, by library.

@@ -27,6 +27,8 @@ var (
 	pattern = regexp.MustCompile(`\*|\{[^{}]*,[^{}]*\}`)
 	// ofProgram matches what the program of a command cannot have in its name.
 	ofProgram = regexp.MustCompile("[;&|<>`]|\\$\\(")
+	// inPath matches a path that may have such a name, as in /opt/R&D/ship.
+	inPath = regexp.MustCompile("^[^`$]*/[^`$]*[^`$;&|]$")
 	// assignment matches a word that sets a variable in a shell.
 	assignment = regexp.MustCompile(`^[A-Za-z_]\w*=`)
 	// ofWindows matches a variable of the stage as Windows writes it.
@@ -38,7 +40,7 @@ var (
 	builtins = strings.Fields("cd export set unset alias unalias shift local readonly declare typeset umask ulimit hash trap read pushd popd shopt setopt let getopts " +
 		"return break continue bg fg jobs source")
 	// keywords are words of a shell that begin a compound command.
-	keywords = strings.Fields("if then else elif fi for while until do done case esac select function { } ! [[ ( )")
+	keywords = strings.Fields("if then else elif fi for while until do done case esac { } ! [[ ( )")
 	// joining are programs that pass their arguments on to a shell.
 	joining = strings.Fields("ssh autossh mosh adb watch parallel pdsh clush pssh parallel-ssh eval script heroku fish nu xonsh csh tcsh salt fab")
 	// expanding are programs that read $(...) themselves.
@@ -75,7 +77,7 @@ func notProgram(words []string, i int) string {
 		return "must be a program, not " + word + ", with which a shell changes itself alone" + inShell
 	case slices.Contains(keywords, word):
 		return "must be a program, not " + word + ", which only a shell reads" + inShell
-	case ofProgram.MatchString(word) && !strings.Contains(word, " "):
+	case ofProgram.MatchString(word) && !strings.Contains(word, " ") && !inPath.MatchString(word):
 		return "must be a program, not " + word + ", which only a shell reads" + inShell
 	}
 	return ""

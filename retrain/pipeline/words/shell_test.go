@@ -60,6 +60,10 @@ func TestWordsThatOnlyAShellReads(t *testing.T) {
 		{[]string{"env", "A=1", "deploy"}, 1, ""},
 		{[]string{"sudo", "A=1", "deploy"}, 1, ""},
 		{[]string{"./deploy;", "b"}, 0, "must be a program, not ./deploy;"},
+		{[]string{"$(which ship)/x"}, 0, "must be a program"},
+		{[]string{"/opt/R&D/ship"}, 0, ""},
+		{[]string{"select", "a"}, 0, ""},
+		{[]string{"jq", "-n", "--arg", "version", "1", "$version"}, 5, ""},
 		{[]string{"deploy", "$version"}, 1, "must not contain $version"},
 		{[]string{"deploy", "--out=${version}"}, 1, ""},
 	} {

@@ -161,7 +161,7 @@ func unexpanded(before []string, word string, known []string) string {
 	found := ofStage.FindString(word)
 	if m := variable.FindStringSubmatch(word); found == "" && m != nil {
 		name := strings.Trim(m[1], "${}")
-		inOtherCase := !strings.Contains(m[1], "{") && slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+		inOtherCase := !strings.Contains(m[1], "{") && !has(before, comparing...) && slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 		if slices.Contains(known, name) || !overSSH && (slices.Contains(common, name) || inOtherCase || misspelled(m[1], names) != "") {
 			found = m[1]
 		}
