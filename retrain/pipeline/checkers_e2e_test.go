@@ -114,7 +114,7 @@ func variants() map[string][]string {
 		"several environs":    {"  - {id: CartPole-v1, env: lab}", "  - {id: \"ale_py:ALE/Pong-v5\"}\n  - {id: \"my_module:My.World-v0\", env: \"prod: eu\"}"},
 		"private registry":    {"ghcr.io/example/cartpole", "registry.example.com:5000/ml/team-a/cartpole", "project: cartpole", "project: cartpole\nbase: registry.example.com:5000/python@sha256:" + strings.Repeat("a", 64)},
 		"digest and commit":   {"release: v0.1.0", "release: " + strings.Repeat("1f", 20)},
-		"CleanRL":             append([]string{"telemetry: true", "episodes: 6", "steps: 100000", "telemetry: true, steps: 1"}, cleanRL...),
+		"CleanRL":             append([]string{"telemetry: true", "episodes: 6", "steps: 100000", "telemetry: true, steps: 10000"}, cleanRL...),
 		"Atari":               {"id: CartPole-v1", "id: \"ale_py:ALE/Breakout-v5\"", "name: PPO\n", "name: PPO\n  policy: CnnPolicy\n  frame_stack: 4\n  atari: true\n", "  - scipy==1.17.1\n", "  - scipy==1.17.1\n  - ale-py==0.12.1\n  - opencv-python-headless==5.0.0.93\n"},
 		"frames alone":        {"name: PPO\n", "name: PPO\n  frame_stack: 3\n", "telemetry: true", "episodes: 6"},
 		"RLlib":               append([]string{"steps: 100000, cpu: 2", "telemetry: true, steps: 1, cpu: 1"}, rllib...),
