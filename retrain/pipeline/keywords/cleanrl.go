@@ -33,8 +33,8 @@ func (t Training) besideOfCleanRL(name string, all yamlfile.Value) string {
 	if _, given := all.Members["num_minibatches"]; given {
 		of = "num_minibatches"
 	}
-	if rollout := "num_steps"; rows > float64(t.Steps) && (name == rollout || name == "num_envs" && all.Members[rollout].Kind == yamlfile.Absent) {
-		return fmt.Sprintf("must be lower: num_steps, num_envs and the environments result in %v steps before anything is learned, more than training.steps, %d", rows, t.Steps)
+	if name == "num_steps" && all.Members[name].Float() > float64(t.Steps) {
+		return fmt.Sprintf("must be at most training.steps, %d", t.Steps)
 	}
 	if name != of || rows >= least*numberOf(all, "num_minibatches", 4) {
 		return ""

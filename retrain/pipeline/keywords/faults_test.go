@@ -71,9 +71,8 @@ func TestFaultsOfArguments(t *testing.T) {
 		{"stable-baselines3", "A2C", "policy_kwargs: {squash_output: true}", "policy_kwargs: must not set squash_output without use_sde"},
 		{"stable-baselines3", "PPO", "policy_kwargs: {use_sde: true}", "policy_kwargs.use_sde: must be beside policy_kwargs"},
 		{"stable-baselines3", "SAC", "policy_kwargs: {n_critics: 0}", "policy_kwargs.n_critics: must be a whole number of at least 1"},
-		{"cleanrl", "PPO", "num_steps: 6000", "num_steps: must be lower: num_steps, num_envs and the environments result in 48000 steps before anything is learned"},
-		{"cleanrl", "PPO", "num_envs: 200", "num_envs: must be lower"},
-		{"cleanrl", "PPO", "num_steps: 1000, num_envs: 20", ""},
+		{"cleanrl", "PPO", "num_steps: 40001", "num_steps: must be at most training.steps, 40000"},
+		{"cleanrl", "PPO", "num_steps: 20000", ""}, // all environments together may exceed them
 	} {
 		in := Training{
 			Library: test.library, Algorithm: test.algorithm, Policy: "MlpPolicy", Steps: 40_000, Environments: 2, Discrete: "CartPole-v1", Memory: 1024, Seen: 84 * 84 * 4, OfficialPython: true,
