@@ -62,7 +62,13 @@ type Walks struct {
 	Units    int     // m, values in the baseline
 	Factor   float64 // dependence factor of the baseline
 	Branches []CUSUM
+
+	weight float64 // of the evidence of the units that follow, 1 after prepare
 }
+
+// Weigh sets what the evidence of the units that follow is multiplied by, which is 1 at first and not saved. At most 1, it makes
+// no false alarm more likely: the mean of exp(weight (g - C)) is then at most that of exp(g - C).
+func (w *Walks) Weigh(weight float64) { w.weight = weight }
 
 // DefaultAllowance returns the constant C of the allowance for the baseline's own error if it is not bootstrapped,
 // based on measurements over baselines: 1.75 from 500 units and 2.1 below.
@@ -118,6 +124,7 @@ func (w *Walks) Lower(by float64) {
 // prepare includes the allowance, the normalization and the dependence factor in the increments, so that a unit costs
 // one multiplication per branch. A branch that is not armed never leaves 0.
 func (w *Walks) prepare() {
+	w.weight = 1
 	for i := range w.Branches {
 		b := &w.Branches[i]
 		b.term, b.on = b.Branch().onTerm()

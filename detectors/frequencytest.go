@@ -260,7 +260,7 @@ func (t *FrequencyTest) Observe(hits, steps float64, stratum int, ordinal int64,
 	forms, offsets := t.formsIn(stratum), t.stratum(stratum).Offsets
 	for i := range t.Branches {
 		b := &t.Branches[i]
-		if b.step(forms[i].increment(hits, steps, offsets[i])/t.Factor-b.toll, ordinal) {
+		if b.step(t.weight*(forms[i].increment(hits, steps, offsets[i])/t.Factor-b.toll), ordinal) {
 			reached = true
 		}
 	}

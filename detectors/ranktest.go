@@ -192,7 +192,7 @@ func (t *RankTest) step(rises, falls rankTerms, tolls []float64, ordinal int64, 
 		if tolls != nil {
 			toll = tolls[i]
 		}
-		if b.step(b.on*terms[b.term&3]-b.toll-toll, ordinal) {
+		if b.step(t.weight*(b.on*terms[b.term&3]-b.toll-toll), ordinal) {
 			reached = true
 		}
 	}
@@ -205,10 +205,10 @@ func (t *RankTest) step(rises, falls rankTerms, tolls []float64, ordinal int64, 
 // observe is step for a value without a shift and without strata. It is on the hot path, so it chooses nothing per
 // branch.
 func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
-	terms, branches := r.terms(), t.Branches
+	terms, branches, weight := r.terms(), t.Branches, t.weight
 	for i := range branches {
 		b := &branches[i]
-		if b.step(b.on*terms[b.term&3]-b.toll, ordinal) {
+		if b.step(weight*(b.on*terms[b.term&3]-b.toll), ordinal) {
 			reached = true
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -196,6 +198,48 @@ func TestSimALiftKeepsItsBudget(t *testing.T) {
 
 // decision is a unit of one call.
 func (l *lift) decision() *ingest.Unit { return l.unit(1, ingest.EndTerminated) }
+
+// The same lifts as one decision for each call, in the two weeks after each of 14 baselines. By night the next car depends on the
+// last one more than on average, and in rush hours the next wait on the last one: with one factor for all hours, pages are four
+// times as many as the budget allows. It allows 6.5, and more than 13 in one case of 150.
+func TestSimCallsOfALiftKeepTheirBudget(t *testing.T) {
+	pages, slower := 0, 0
+	for seed := range uint64(14) {
+		l := newLift(700+seed, 24*int(seed)+5)
+		st, p := l.watch(l.decision)
+		pages += len(st.paged)
+		if slices.ContainsFunc(p.groups[0].Quantities(), func(q *stream.Quantity) bool { return q.Hours != nil }) {
+			slower++
+		}
+	}
+	if t.Logf("%d pages; in %d of 14 baselines hours differ", pages, slower); pages > 13 || slower < 10 {
+		t.Errorf("%d pages; in %d of 14 baselines hours differ", pages, slower)
+	}
+}
+
+// Evidence counts less at the same hours after a restart.
+func TestHoursOfCallsSurviveARestart(t *testing.T) {
+	l, p := newLift(700, 5), newBank(watch.DefaultConfig())
+	for len(p.groups) == 0 || !p.groups[0].Warmup.Done {
+		p.Observe(l.decision(), time.Time{})
+	}
+	if !slices.ContainsFunc(p.groups[0].Quantities(), func(q *stream.Quantity) bool { return q.Hours != nil }) {
+		t.Fatal("evidence counts the same at all hours")
+	}
+	again := restored(t, p)
+	for i := range 1000 {
+		u := l.decision()
+		got, want := again.Observe(u, time.Time{}), p.Observe(u, time.Time{})
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("call %d: %v, want %v", i, got, want)
+		}
+	}
+	for i, q := range p.groups[0].Quantities() {
+		if q.Walks() != nil && !reflect.DeepEqual(again.groups[0].Quantities()[i].Walks().Branches, q.Walks().Branches) {
+			t.Errorf("%s: the walks differ", q.Name)
+		}
+	}
+}
 
 // Warm-ups of one-step decisions that begin on all days of the week, and more often on a Saturday: a baseline of a weekend and
 // of a Monday morning says nothing about rush hours. The budget allows 1.3 pages, and more than 5 in one case of 200.

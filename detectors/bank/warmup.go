@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/hours"
 	"github.com/rewardwatch/rewardwatch/detectors/reach"
 	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
@@ -141,6 +142,7 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 	for _, s := range g.Streams {
 		s.Freeze(g.Warmup.Units, g.cfg, ended)
 	}
+	hours.Compare(g.Streams, g.Warmup.Units, ended)
 	stream.StartGauges(g.Streams)
 	g.Strata = g.Warmup.Strata(g.Streams, ended, g.Seen)
 	if !g.Blocks.Decisions {

@@ -37,7 +37,7 @@ func Measure(streams []*stream.Stream, units int, ended stream.Ends) {
 // alike reports whether two quantities have the same ranked values and the same branches, such as the return and the reward
 // of episodes of one step.
 func alike(a, b *stream.Quantity) bool {
-	if a.Rank() == nil || b.Rank() == nil || a.Season != nil || b.Season != nil || a.SD != b.SD {
+	if a.Rank() == nil || b.Rank() == nil || a.Season != nil || b.Season != nil || a.Hours != nil || b.Hours != nil || a.SD != b.SD {
 		return false
 	}
 	return slices.Equal(a.Warm, b.Warm) && slices.Equal(a.Rank().Branches, b.Rank().Branches) && a.Rank().Factor == b.Rank().Factor

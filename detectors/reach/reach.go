@@ -60,6 +60,7 @@ type mover struct {
 	test    *stream.Quantity // with no other tests than these walks
 	moves   []float64        // of all branches by place; place 0 is for the last reading without one
 	known   []bool           // whether the moves of a place are known
+	slowest float64          // what divides the evidence at the hour at which it counts least, so that claims hold at all hours
 	ranked  bool             // whether the place follows from the slot of the value
 	drift   []float64        // by branch, the mean of the moves
 	squares []float64        // the mean of their squares
@@ -67,11 +68,13 @@ type mover struct {
 
 // newMover returns a mover, or nil for a quantity without walks.
 func newMover(q *stream.Quantity) *mover {
-	m := &mover{test: q.AgainWalks()}
+	m := &mover{test: q.AgainWalks(), slowest: q.Hours.Largest()}
+	m.test.Hours = nil
 	walks := m.test.Walks()
 	if walks == nil {
 		return nil
 	}
+	walks.Weigh(1)
 	places := 1
 	if m.ranked = q.Rank() != nil && q.Season == nil; m.ranked {
 		places += 2*q.Ranks.Distinct() + 1
@@ -105,8 +108,8 @@ func (m *mover) after(readings []weighted) (out changedWalks) {
 	walks := m.test.Walks()
 	for i := range walks.Branches {
 		if b := &walks.Branches[i]; b.Height > 0 {
-			sd := math.Sqrt(max(0, m.squares[i]-m.drift[i]*m.drift[i]) * walks.Factor)
-			out = append(out, walk{m.drift[i], sd, b.Height + overshoot*sd})
+			sd := math.Sqrt(max(0, m.squares[i]-m.drift[i]*m.drift[i]) * walks.Factor / m.slowest)
+			out = append(out, walk{m.drift[i] / m.slowest, sd, b.Height + overshoot*sd})
 		}
 	}
 	return out

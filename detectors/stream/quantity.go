@@ -32,9 +32,10 @@ type Quantity struct {
 
 	// The other fields are set when a baseline has been frozen.
 	Ranks    *detectors.Ranks
-	Tests    []TestOfKind   `cbor:"-"` // each saves itself
-	Season   *season.Season // its tests judge values among those of similar hours
-	Mean, SD float64        // with the season removed
+	Tests    []TestOfKind        `cbor:"-"` // each saves itself
+	Season   *season.Season      // its tests judge values among those of similar hours
+	Hours    *season.HourFactors // the evidence of its walks counts less at some hours; nil if at none
+	Mean, SD float64             // with the season removed
 
 	Reach []finding.Reach // of a main quantity, and of amounts; nil if it is not known
 
@@ -121,7 +122,9 @@ func (q *Quantity) hits(o Observed) float64 {
 }
 
 // thaw drops the baseline and its tests.
-func (q *Quantity) thaw() { q.Ranks, q.Tests, q.Season, q.Reach, q.tolerated = nil, nil, nil, nil, 0 }
+func (q *Quantity) thaw() {
+	q.Ranks, q.Tests, q.Season, q.Hours, q.Reach, q.tolerated = nil, nil, nil, nil, nil, 0
+}
 
 // freeze makes the collected values the baseline and prepares the tests that suit them, but does not arm them. Fewer
 // than MinBaselineUnits values are no baseline. The end times of units are used to measure how much days differ.
@@ -318,6 +321,7 @@ func (q *Quantity) setValue(v *value, r *Reading) {
 		v.slot = q.Ranks.Slot(r.X)
 	}
 	v.hits, v.steps = r.Counts()
+	q.Hours.Weigh(q, r.Ts)
 }
 
 func (q *Quantity) test(v *value, ordinal int64, held bool) {
@@ -528,7 +532,7 @@ func (q *Quantity) AgainWalks() *Quantity {
 }
 
 func (q *Quantity) again(with func(Test) bool) *Quantity {
-	c := &Quantity{Name: q.Name, Ranks: q.Ranks, Season: q.Season}
+	c := &Quantity{Name: q.Name, Ranks: q.Ranks, Season: q.Season, Hours: q.Hours}
 	for i := range q.Tests {
 		if !with(q.Tests[i].Test) {
 			continue

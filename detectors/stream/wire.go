@@ -195,28 +195,29 @@ func (w *learntWire) live() Learnt {
 
 // quantityWire has a field for each kind of Test. It is large because each has its own form.
 type quantityWire struct {
-	Name        string             `cbor:"1,keyasint,omitzero"`
-	Warm        observations       `cbor:"2,keyasint,omitzero"`
-	Recent      recentWire         `cbor:"3,keyasint"`
-	Ranks       *RanksWire         `cbor:"4,keyasint,omitzero"`
-	Rank        *rankTestWire      `cbor:"5,keyasint,omitzero"`
-	Frequency   *frequencyTestWire `cbor:"6,keyasint,omitzero"`
-	Novel       *noveltyWire       `cbor:"7,keyasint,omitzero"`
-	Rare        *rarityTestWire    `cbor:"8,keyasint,omitzero"`
-	Season      *SeasonWire        `cbor:"9,keyasint,omitzero"`
-	Mean        float64            `cbor:"10,keyasint"`
-	SD          float64            `cbor:"11,keyasint"`
-	Trace       traceWire          `cbor:"12,keyasint"`
-	Judged      traceWire          `cbor:"13,keyasint"`
-	Certificate *certificateWire   `cbor:"14,keyasint,omitzero"`
-	Shape       *shapeTestWire     `cbor:"15,keyasint,omitzero"`
-	Given       *givenTestWire     `cbor:"16,keyasint,omitzero"`
-	Gauges      *gaugesWire        `cbor:"17,keyasint,omitzero"`
-	Mix         *actionMixWire     `cbor:"18,keyasint,omitzero"`
-	Learnt      *learntWire        `cbor:"19,keyasint,omitzero"`
-	Reach       []reachWire        `cbor:"20,keyasint,omitzero"`
-	NovelOfFew  *noveltyWire       `cbor:"21,keyasint,omitzero"`
-	OfAmounts   *learntWire        `cbor:"22,keyasint,omitzero"`
+	Name        string              `cbor:"1,keyasint,omitzero"`
+	Warm        observations        `cbor:"2,keyasint,omitzero"`
+	Recent      recentWire          `cbor:"3,keyasint"`
+	Ranks       *RanksWire          `cbor:"4,keyasint,omitzero"`
+	Rank        *rankTestWire       `cbor:"5,keyasint,omitzero"`
+	Frequency   *frequencyTestWire  `cbor:"6,keyasint,omitzero"`
+	Novel       *noveltyWire        `cbor:"7,keyasint,omitzero"`
+	Rare        *rarityTestWire     `cbor:"8,keyasint,omitzero"`
+	Season      *SeasonWire         `cbor:"9,keyasint,omitzero"`
+	Mean        float64             `cbor:"10,keyasint"`
+	SD          float64             `cbor:"11,keyasint"`
+	Trace       traceWire           `cbor:"12,keyasint"`
+	Judged      traceWire           `cbor:"13,keyasint"`
+	Certificate *certificateWire    `cbor:"14,keyasint,omitzero"`
+	Shape       *shapeTestWire      `cbor:"15,keyasint,omitzero"`
+	Given       *givenTestWire      `cbor:"16,keyasint,omitzero"`
+	Gauges      *gaugesWire         `cbor:"17,keyasint,omitzero"`
+	Mix         *actionMixWire      `cbor:"18,keyasint,omitzero"`
+	Learnt      *learntWire         `cbor:"19,keyasint,omitzero"`
+	Reach       []reachWire         `cbor:"20,keyasint,omitzero"`
+	NovelOfFew  *noveltyWire        `cbor:"21,keyasint,omitzero"`
+	OfAmounts   *learntWire         `cbor:"22,keyasint,omitzero"`
+	Hours       *season.HourFactors `cbor:"23,keyasint,omitzero"`
 }
 
 type reachWire struct {
@@ -233,7 +234,7 @@ type reachWire struct {
 func (x *Quantity) wire() quantityWire {
 	w := quantityWire{
 		Name: x.Name, Warm: x.Warm, Recent: recentWire(x.Recent),
-		Ranks: saved.Pointer(x.Ranks, RanksWireOf), Season: saved.Pointer(x.Season, SeasonWireOf),
+		Ranks: saved.Pointer(x.Ranks, RanksWireOf), Season: saved.Pointer(x.Season, SeasonWireOf), Hours: x.Hours,
 		Mean: x.Mean, SD: x.SD, Trace: x.Trace.wire(), Judged: cmp.Or(x.judged, &Trace{}).wire(),
 		Certificate: saved.Pointer(x.Certificate, certificateWireOf),
 		Gauges:      saved.Pointer(x.Gauges, (*gauges).wire), Mix: saved.Pointer(x.Mix, (*ActionMix).wire),
@@ -253,8 +254,8 @@ func (w *quantityWire) live() Quantity {
 	x := Quantity{
 		Name: w.Name, Warm: w.Warm, Recent: recent(w.Recent),
 		Ranks:  saved.Pointer(w.Ranks, (*RanksWire).Live),
-		Season: saved.Pointer(w.Season, (*SeasonWire).Live),
-		Mean:   w.Mean, SD: w.SD, Trace: w.Trace.live(),
+		Season: saved.Pointer(w.Season, (*SeasonWire).Live), Hours: w.Hours,
+		Mean: w.Mean, SD: w.SD, Trace: w.Trace.live(),
 		Certificate: saved.Pointer(w.Certificate, (*certificateWire).live),
 		Gauges:      saved.Pointer(w.Gauges, (*gaugesWire).live), Mix: saved.Pointer(w.Mix, (*actionMixWire).live),
 		Learnt: saved.Pointer(cmp.Or(w.Learnt, w.OfAmounts), (*learntWire).live),

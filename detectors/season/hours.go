@@ -1,0 +1,266 @@
+package season
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+)
+
+// HourFactors holds by how much the dependence factor of each hour of the day exceeds that of all hours. Exported fields are
+// saved.
+type HourFactors struct {
+	Above [hoursOfDay]uint8 `cbor:"1,keyasint"`          // in steps of 1/factorSteps above 1
+	Zone  string            `cbor:"2,keyasint,omitzero"` // time zone of the hours; UTC if empty
+}
+
+const (
+	factorSteps = 32
+	factorLags  = 20
+	// leastOfHours is the least share of the values that the factor of an hour is from, and leastStratum their least number.
+	leastOfHours = .05
+)
+
+// The scores of successive units are summed in blocks of leastBlock units or, if there would be more than mostBlocks of them,
+// of more; of units of at most blockHours hours.
+const (
+	leastBlock = 10
+	mostBlocks = 300
+	blockHours = 4
+)
+
+// Variances are compared by the first harmonics of the day, with as many random orders of the blocks.
+const (
+	harmonicsOfBlocks = 3
+	ordersOfBlocks    = 999
+)
+
+// SumsDiffer reports whether the variance of sums of successive scores differs between hours of the day, at a level. series are
+// the scores of several quantities of the same units, with mean 0, NaN of a unit without a value. How much values depend on each
+// other at an hour is a property of the traffic, and one quantity alone rarely shows it.
+//
+// The power 2/3 of the absolute value of a sum is nearly normal (Wilson & Hilferty, PNAS 1931). The statistic is how much of these
+// powers the harmonics of the day explain, added up over all series, and is compared with that of the same blocks in random
+// orders: so it does not matter how quantities depend on each other.
+func SumsDiffer(series [][]float64, times []int64, zone *time.Location, level float64) bool {
+	blocks, angles := blocksOf(Clocks(times, zone))
+	var sizes [][]float64
+	for _, z := range series {
+		if x := sizesOf(z, blocks); x != nil {
+			sizes = append(sizes, x)
+		}
+	}
+	if len(sizes) == 0 || len(blocks) < 4*harmonicsOfBlocks {
+		return false
+	}
+	basis, order := harmonicsOf(angles), make([]int, len(blocks))
+	for i := range order {
+		order[i] = i
+	}
+	rng := rand.New(rand.NewPCG(1, uint64(len(blocks))))
+	observed, larger := explained(sizes, basis, order), 1
+	for range ordersOfBlocks {
+		rng.Shuffle(len(order), func(i, k int) { order[i], order[k] = order[k], order[i] })
+		if explained(sizes, basis, order) >= observed {
+			larger++
+		}
+		if float64(larger) > level*(ordersOfBlocks+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// block is successive units, from one up to, but without, another.
+type block struct{ from, to int }
+
+// blocksOf returns the blocks of units, and where in the day each is, as an angle.
+func blocksOf(clock []int64) (blocks []block, angles []float64) {
+	const day = int64(24 * time.Hour)
+	size := max(leastBlock, (len(clock)+mostBlocks-1)/mostBlocks)
+	for from := 0; from+size <= len(clock); {
+		to := from + size
+		if clock[from] == 0 || clock[to-1] == 0 || clock[to-1]-clock[from] > blockHours*int64(time.Hour) {
+			from++
+			continue
+		}
+		middle := clock[from] + (clock[to-1]-clock[from])/2
+		blocks = append(blocks, block{from, to})
+		angles = append(angles, 2*math.Pi*float64(middle-day*floorDiv(middle, day))/float64(day))
+		from = to
+	}
+	return blocks, angles
+}
+
+// sizesOf returns the power 2/3 of the absolute value of the sums of blocks, with mean 0 and variance 1; nil if they are all the
+// same. A block without values has 0.
+func sizesOf(z []float64, blocks []block) []float64 {
+	out, has := make([]float64, len(blocks)), []float64(nil)
+	for k, b := range blocks {
+		sum, n := 0.0, 0.0
+		for _, x := range z[b.from:b.to] {
+			if !math.IsNaN(x) {
+				sum, n = sum+x, n+1
+			}
+		}
+		if out[k] = math.NaN(); n > 0 {
+			out[k] = math.Cbrt(sum * sum / n)
+			has = append(has, out[k])
+		}
+	}
+	mean, sd := stat.PopMeanStdDev(has, nil)
+	if !(sd > 0) {
+		return nil
+	}
+	for k := range out {
+		if out[k] = (out[k] - mean) / sd; math.IsNaN(out[k]) {
+			out[k] = 0
+		}
+	}
+	return out
+}
+
+// harmonicsOf returns orthonormal columns that span the harmonics of angles, without the mean.
+func harmonicsOf(angles []float64) (basis [][]float64) {
+	for h := 1.; h <= harmonicsOfBlocks; h++ {
+		for _, wave := range []func(float64) float64{math.Cos, math.Sin} {
+			column := make([]float64, len(angles))
+			for i, a := range angles {
+				column[i] = wave(h * a)
+			}
+			mean := meanOf(column)
+			for i := range column {
+				column[i] -= mean
+			}
+			for _, b := range basis {
+				along := dot(column, b)
+				for i := range column {
+					column[i] -= along * b[i]
+				}
+			}
+			length := math.Sqrt(dot(column, column))
+			if length < 1e-6*math.Sqrt(float64(len(angles))) { // blocks are at few times of the day
+				continue
+			}
+			for i := range column {
+				column[i] /= length
+			}
+			basis = append(basis, column)
+		}
+	}
+	return basis
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
+}
+
+// explained returns the sum of squares that the columns of basis explain of all sizes, in an order.
+func explained(sizes, basis [][]float64, order []int) (sum float64) {
+	for _, x := range sizes {
+		for _, b := range basis {
+			along := 0.0
+			for i, k := range order {
+				along += x[k] * b[i]
+			}
+			sum += along * along
+		}
+	}
+	return sum
+}
+
+// NewHourFactors returns the factors of the hours for series of scores of the same values, each with mean 0 and variance 1: of
+// the series with the largest at each hour. factor is that of all hours, inflation times a dependence factor. It returns nil if
+// no hour has a larger one.
+func NewHourFactors(series [][]float64, times []int64, factor, inflation float64, zone *time.Location) *HourFactors {
+	clock, f := Clocks(times, zone), &HourFactors{Zone: zoneName(zone)}
+	for _, z := range series {
+		for hour, variance := range longRun(z, clock) {
+			above := math.Round(factorSteps * (variance*inflation/factor - 1))
+			f.Above[hour] = max(f.Above[hour], uint8(max(0, min(math.MaxUint8, above))))
+		}
+	}
+	if f.Above == [hoursOfDay]uint8{} {
+		return nil
+	}
+	return f
+}
+
+// Weigh sets how much the evidence of a unit at a time counts for the walks of a quantity. f may be nil.
+func (f *HourFactors) Weigh(of interface{ Walks() *detectors.Walks }, ts int64) {
+	if f == nil {
+		return
+	}
+	if w := of.Walks(); w != nil {
+		w.Weigh(1 / f.At(ts))
+	}
+}
+
+// At returns by how much less evidence counts at a time: 1 if it does not. f may be nil.
+func (f *HourFactors) At(ts int64) float64 {
+	if f == nil || ts == 0 {
+		return 1
+	}
+	return 1 + float64(f.Above[hourOfDay(Clock(ts, Zone(f.Zone)))])/factorSteps
+}
+
+// Largest returns the largest of all hours, 1 if there are none.
+func (f *HourFactors) Largest() float64 {
+	if f == nil {
+		return 1
+	}
+	largest := uint8(0)
+	for _, above := range f.Above {
+		largest = max(largest, above)
+	}
+	return 1 + float64(largest)/factorSteps
+}
+
+// longRun estimates sum_l E(z_t z_{t-l}) for t in each hour of the day, with Bartlett's weights, from as many hours around it as
+// hold enough values, plus one standard error: f sqrt(4 (L+1) / (3n)) (Priestley, Spectral Analysis and Time Series, 1981, 6.2.4).
+// If it is too small, the false alarms of the hour grow exponentially; if it is too large, only the delay does.
+func longRun(z []float64, clock []int64) (out [hoursOfDay]float64) {
+	var sums, counts [hoursOfDay]float64
+	for i, ts := range clock {
+		if ts != 0 {
+			hour := hourOfDay(ts)
+			sums[hour] += z[i] * (z[i] + 2*before(z, clock, i))
+			counts[hour]++
+		}
+	}
+	least := max(leastStratum, leastOfHours*float64(len(z)))
+	for hour := range out {
+		sum, n := sums[hour], counts[hour]
+		for away := 1; n < least && away < hoursOfDay/2; away++ {
+			for _, at := range []int{(hour + away) % hoursOfDay, (hour + hoursOfDay - away) % hoursOfDay} {
+				sum, n = sum+sums[at], n+counts[at]
+			}
+		}
+		if n > 0 {
+			out[hour] = max(0, sum/n) * (1 + math.Sqrt(4*(factorLags+1)/(3*n)))
+		}
+	}
+	return out
+}
+
+// before returns sum_l (1 - l/(L+1)) z_{t-l} over the lags 1 to L, without values half a day before or earlier.
+func before(z []float64, clock []int64, t int) (sum float64) {
+	for lag := 1; lag <= min(factorLags, t); lag++ {
+		if ts := clock[t-lag]; ts != 0 && clock[t]-ts < hoursOfDay/2*int64(time.Hour) {
+			sum += (1 - float64(lag)/(factorLags+1)) * z[t-lag]
+		}
+	}
+	return sum
+}
+
+// hourOfDay returns the hour of the day of a time on the clock.
+func hourOfDay(clock int64) int {
+	hour := floorDiv(clock, int64(time.Hour))
+	return int(hour - hoursOfDay*floorDiv(hour, hoursOfDay))
+}
