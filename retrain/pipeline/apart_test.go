@@ -207,11 +207,12 @@ func TestContainersKnowTheirImage(t *testing.T) {
 // A service that is restarted learns of the new version. What is in service stays there if it does not, and no failure is
 // reported.
 func TestSuccessIsReportedAgain(t *testing.T) {
-	for name, test := range map[string]struct{ refused, code, tried int }{
-		"at once": {0, 0, 1}, "after a restart": {3, 0, 4}, "at the end": {4, 0, 5}, "never": {9, 0, 5},
+	for name, test := range map[string]struct{ refused, refusal, code, tried int }{
+		"at once": {0, 0, 0, 1}, "after a restart": {3, 2, 0, 4}, "at the end": {4, 2, 0, 5}, "never": {9, 2, 0, 5},
+		"the request is closed": {9, 4, 0, 1},
 	} {
 		stage := staged(t, "")
-		code, calls := stage("deploy", "REQUEST=rr_1", fmt.Sprintf("REFUSED=%d", test.refused))
+		code, calls := stage("deploy", "REQUEST=rr_1", fmt.Sprintf("REFUSED=%d", test.refused), fmt.Sprintf("REFUSAL=%d", test.refusal))
 		if tried := strings.Count(calls, "retrain status rr_1 succeeded --version v7"); code != test.code || tried != test.tried {
 			t.Errorf("%s: exit code %d after %d reports\n%s", name, code, tried, calls)
 		}

@@ -24,7 +24,7 @@ func staged(t *testing.T, verdicts string, replaced ...string) (runs func(stage 
 	programs := map[string]string{
 		"rewardwatch": `echo "$*" >> "$CALLS"
 [ "$2" = export ] && [ -n "${EXPORTED:-}" ] && exit "$EXPORTED"
-case $* in *" succeeded "*) [ "$(grep -c " succeeded " "$CALLS")" -gt "${REFUSED:-0}" ] || exit 1 ;; esac
+case $* in *" succeeded "*) [ "$(grep -c " succeeded " "$CALLS")" -gt "${REFUSED:-0}" ] || exit "${REFUSAL:-1}" ;; esac
 [ "$1" = gate ] || exit 0
 read -r code < "$VERDICTS" || exit 3
 sed -i 1d "$VERDICTS"

@@ -23,9 +23,6 @@ var (
 	errGateOpen   = errors.New("there is not enough data for a verdict")
 )
 
-// gateRefusal is an error of a gate that is the same if one asks again: exit 4.
-type gateRefusal struct{ client.Refusal }
-
 func newGateCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := &cobra.Command{
@@ -47,10 +44,7 @@ func newGateCommand(c *terminal.Console) *cobra.Command {
 func askGate(ctx context.Context, c *terminal.Console, service *client.Client, policy, version string) error {
 	var raw json.RawMessage
 	if err := service.Get(ctx, &raw, "gates", policy, version); err != nil {
-		if refusal, ok := errors.AsType[client.Refusal](err); ok {
-			return gateRefusal{refusal}
-		}
-		return err
+		return orRefused(err)
 	}
 	var g shownGate
 	if err := json.Unmarshal(raw, &g); err != nil {

@@ -49,8 +49,9 @@ func TestGateOfSeveralGroups(t *testing.T) {
 	}
 }
 
-// A pipeline goes on asking a service that may yet answer, and no other.
+// A pipeline repeats a gate, and the report of its success, if the service may respond later, and only then.
 func TestGateOfAServiceThatRefuses(t *testing.T) {
+	request := "rr_" + strings.Repeat("0", 29)
 	for status, want := range map[int]int{
 		http.StatusUnauthorized: exitRefused, http.StatusForbidden: exitRefused, http.StatusNotFound: exitRefused, http.StatusFound: exitRefused, http.StatusOK: exitRefused,
 		http.StatusRequestTimeout: exitError, http.StatusTooManyRequests: exitError, http.StatusBadGateway: exitError, http.StatusServiceUnavailable: exitError,
@@ -62,10 +63,12 @@ func TestGateOfAServiceThatRefuses(t *testing.T) {
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte("<html>"))
 		}))
-		got := runVerb("gate", "p", "v2", "--server", service.URL)
-		if service.Close(); got.code != want || got.err == "" {
-			t.Errorf("HTTP %d: exit %d, want %d: %s", status, got.code, want, got.err)
+		for _, args := range [][]string{{"gate", "p", "v2"}, {"retrain", "status", request, "succeeded", "--version", "v2"}} {
+			if got := runVerb(append(args, "--server", service.URL)...); got.code != want || got.err == "" {
+				t.Errorf("%s: HTTP %d: exit %d, want %d: %s", args, status, got.code, want, got.err)
+			}
 		}
+		service.Close()
 		if status == http.StatusOK { // nothing listens there any more
 			if got := runVerb("gate", "p", "v2", "--server", service.URL); got.code != exitError {
 				t.Errorf("nobody: exit %d: %s", got.code, got.err)

@@ -182,9 +182,9 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 			}
 			id, err := fullID(cmd.Context(), service, aRequest, args[0])
 			if err != nil {
-				return err
+				return orRefused(err)
 			}
-			return changeRequest(cmd.Context(), c, service, body, id, "status")
+			return orRefused(changeRequest(cmd.Context(), c, service, body, id, "status"))
 		},
 	}
 	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job produced")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/calibrate"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/demo"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/inspect"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/pipelines"
@@ -21,12 +22,11 @@ import (
 
 // The exit codes of every verb.
 const (
-	exitFine  = 0
-	exitDrift = 1 // drift was found, also if it resolved, or a gate failed
-	exitError = 2 // usage, configuration or environment error, or no valid event at all
-	exitOpen  = 3 // a gate does not have enough data for a verdict, or a request has no data to export
-	// exitRefused is that of a gate for which asking again is of no use.
-	exitRefused = 4
+	exitFine    = 0
+	exitDrift   = 1 // drift was found, also if it resolved, or a gate failed
+	exitError   = 2 // usage, configuration or environment error, or no valid event at all
+	exitOpen    = 3 // a gate does not have enough data for a verdict, or a request has no data to export
+	exitRefused = 4 // the service refused what a script repeats, a gate or a job's status: trying again is of no use
 )
 
 // Run parses the command line, runs the command and returns the exit status.
@@ -57,10 +57,21 @@ func execute(ctx context.Context, c *terminal.Console, args []string) int {
 		return exitError
 	}
 	c.Report(err)
-	if _, is := errors.AsType[gateRefusal](err); is {
+	if _, is := errors.AsType[refused](err); is {
 		return exitRefused
 	}
 	return exitError
+}
+
+// refused is an error of a verb that exits with exitRefused.
+type refused struct{ client.Refusal }
+
+// orRefused returns err as refused if the service refused the request, otherwise as it is.
+func orRefused(err error) error {
+	if refusal, is := errors.AsType[client.Refusal](err); is {
+		return refused{refusal}
+	}
+	return err
 }
 
 // Commands returns the command line, for its manual pages.

@@ -37,18 +37,21 @@ report() {
   [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
 }
 
-# succeeded reports the new version. The service may be restarting, so this tries for some minutes. If it cannot be
-# told, or has closed the request, the version is in service all the same: the stage does not fail, and no failure is
-# reported if it is stopped meanwhile.
+# succeeded reports the new version. The service may be restarting, so this tries for some minutes, unless the service
+# refuses the report (exit code 4), for example because the request is closed. The version is in service even if it is
+# not reported: the stage does not fail, and no failure is reported if it is stopped in the meantime.
 closed=
 succeeded() {
   closed=yes
   [ -n "$REQUEST" ] || return 0
   for pause in 10 20 30 60 0; do
-    ! ask retrain status "$REQUEST" succeeded --version "$VERSION" --by "cartpole pipeline, $RUN" || return 0
+    code=0
+    ask retrain status "$REQUEST" succeeded --version "$VERSION" --by "cartpole pipeline, $RUN" || code=$?
+    [ "$code" -ne 0 ] || return 0
+    [ "$code" -ne 4 ] || break
     run sleep "$pause"
   done
-  echo "Version $VERSION is in service, but Rewardwatch could not be told. If the request is open, run:" >&2
+  echo "Version $VERSION is in service, but the report to Rewardwatch failed. If the request is still open, run:" >&2
   echo "rewardwatch retrain status $REQUEST succeeded --version $VERSION" >&2
 }
 
