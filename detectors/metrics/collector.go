@@ -334,10 +334,8 @@ func (c *Collector) streamSeries(s *finding.StreamSummary) []series {
 		all = append(all, gauge(MetricEffectSize, s.Effect, s.Signal))
 	}
 	if s.Factor > 0 {
-		all = append(all, gauge(MetricDependenceFactor, s.Factor, s.Signal))
-	}
-	if s.Factor > 0 {
 		all = append(all,
+			gauge(MetricDependenceFactor, s.Factor, s.Signal),
 			gauge(MetricBranches, float64(s.Branches), s.Signal, "armed"),
 			gauge(MetricBranches, float64(len(s.Dropped)), s.Signal, "dropped"))
 	}

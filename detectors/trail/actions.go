@@ -51,6 +51,9 @@ func (a *Actions) Add(ordinal int64, counts []ingest.Count) {
 	}
 }
 
+// smallestCount is the smallest number of bytes of a packed action: one for each varint, and a float.
+const smallestCount = 3 + 8
+
 // appendActions packs the actions of a unit as their difference from those of the previous unit.
 func appendActions(b []byte, before *actionsOf, ordinal int64, counts []ingest.Count) []byte {
 	b = appendInts(b, ordinal-before.ordinal, int64(len(counts)))
@@ -83,14 +86,13 @@ func (a *Actions) Each(yield func(ordinal int64, counts stream.ActionCounts)) {
 // actions reads what appendActions has packed. It overwrites u, the actions of the previous unit.
 func (r *reader) actions(u actionsOf) actionsOf {
 	u.ordinal += r.int()
-	n := int(r.int())
+	n := int(min(max(0, r.int()), int64(len(r.left)/smallestCount)))
 	u.counts = append(u.counts, make(stream.ActionCounts, max(0, n-len(u.counts)))...)[:n]
 	for i := range u.counts {
 		c := &u.counts[i]
 		c.Name = r.name(c.Name)
 		c.N = r.int()
-		c.Reward = math.Float64frombits(binary.LittleEndian.Uint64(r.left))
-		r.left = r.left[8:]
+		c.Reward = r.float()
 	}
 	return u
 }

@@ -1,11 +1,13 @@
 package trail
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -264,4 +266,31 @@ func TestActionsAreThoseOfTheLastUnits(t *testing.T) {
 	if w := a.Wire(); w.N != int64(n) || len(w.Packs) > stream.CurrentUnits/packActions+1 {
 		t.Errorf("written with %d units in %d packs, want %d", w.N, len(w.Packs), n)
 	}
+}
+
+// A damaged pack yields fewer actions or other ones, but neither a panic nor memory that its bytes cannot fill.
+func TestDamagedActionsAreRead(t *testing.T) {
+	var whole Actions
+	for o := range int64(4) {
+		whole.Add(o, []ingest.Count{{Name: "buy", N: 3, Reward: 0.5}, {Name: "sell", N: 1 << 40, Reward: -1}})
+	}
+	pack := whole.packs[0]
+	read := func(damaged []byte) {
+		w := ActionsWire{Packs: [][]byte{damaged}, N: whole.n}
+		a := w.Live()
+		for _, counts := range a.Since(0) {
+			if len(counts) > len(damaged) {
+				t.Errorf("%d actions in %d bytes", len(counts), len(damaged))
+			}
+		}
+	}
+	for i := range pack {
+		read(slices.Clip(pack[:i]))
+		for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff} {
+			damaged := slices.Clone(pack)
+			damaged[i] = b
+			read(damaged)
+		}
+	}
+	read(binary.AppendVarint(binary.AppendVarint(nil, 0), math.MaxInt64))
 }

@@ -3,6 +3,7 @@ package trail
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -211,6 +212,16 @@ func (r *reader) int() int64 {
 	return x
 }
 
+func (r *reader) float() float64 {
+	if len(r.left) < 8 {
+		r.short, r.left = true, nil
+		return 0
+	}
+	x := math.Float64frombits(binary.LittleEndian.Uint64(r.left))
+	r.left = r.left[8:]
+	return x
+}
+
 func (r *reader) skip(n int) {
 	if n <= 0 {
 		r.short, r.left = true, nil
@@ -224,7 +235,7 @@ func (r *reader) length(most int) int {
 	size, n := binary.Uvarint(r.left)
 	r.skip(n)
 	if size > uint64(most) {
-		r.short = true
+		r.short, r.left = true, nil
 		return 0
 	}
 	return int(size)
