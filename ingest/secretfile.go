@@ -12,8 +12,8 @@ import (
 // maxSecretFile is the maximum size in bytes of a file with a secret.
 const maxSecretFile = 64 << 10
 
-// ReadSecretFile returns the content of a file with a secret, at most 64 KiB of it. It refuses a file that all users of
-// the machine can read, or that users other than its owner can write to. The group may read it, as with Kubernetes
+// ReadSecretFile returns the content of a file with a secret. It refuses a file of more than 64 KiB, one that all users of
+// the machine can read, and one that users other than its owner can write to. The group may read it, as with Kubernetes
 // secrets. Errors never contain the content.
 func ReadSecretFile(file string) (string, error) {
 	info, err := os.Stat(file)
@@ -31,8 +31,14 @@ func ReadSecretFile(file string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile))
-	return string(text), err
+	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
+	if err != nil {
+		return "", err
+	}
+	if len(text) > maxSecretFile {
+		return "", fmt.Errorf("%s has more than %d bytes, so it is not a secret", file, maxSecretFile)
+	}
+	return string(text), nil
 }
 
 // ReadToken reads a token or a password from a one-line file. The checks of ReadSecretFile apply. Errors never contain

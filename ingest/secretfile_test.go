@@ -42,3 +42,16 @@ func TestSecretFilesOfLooseModesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A larger file is a mistake, such as the path of a database, of which the first part would be used as the secret.
+func TestLargeSecretFilesAreRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	for size, good := range map[int]bool{64 << 10: true, 64<<10 + 1: false} {
+		if err := os.WriteFile(file, []byte(strings.Repeat("x", size)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := ingest.ReadSecretFile(file); (err == nil) != good || good && len(text) != size {
+			t.Errorf("%d bytes: read %d, %v", size, len(text), err)
+		}
+	}
+}

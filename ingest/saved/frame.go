@@ -27,15 +27,11 @@ func (f Format[Wire]) WriteFrame(w io.Writer, wire *Wire) error {
 
 // ReadFrame reads a part that WriteFrame wrote.
 func (f Format[Wire]) ReadFrame(r io.Reader) (*Wire, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, fmt.Errorf("it is truncated: %w", err)
-	}
-	part, err := io.ReadAll(io.LimitReader(r, int64(binary.LittleEndian.Uint32(head[:]))))
+	frame, err := readRaw(r)
 	if err != nil {
 		return nil, err
 	}
-	return f.Decode(part)
+	return f.Decode(frame[4:])
 }
 
 // Packer writes compressed frames, and reuses its memory for each. The zero value is ready to use.
