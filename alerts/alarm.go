@@ -75,7 +75,6 @@ type Alarm struct {
 	Baseline        finding.BaselineRef
 	Before          ingest.Versions
 	After           ingest.Versions
-	Successor       string // version that has replaced one of After, such as "policy_version p3"; Effect is from before it
 	Offsets         []ingest.Range
 	Cause           Cause
 	Evidence        []string        // reasons for Cause, in words
@@ -94,9 +93,9 @@ func (a *Alarm) OnsetInterval() *finding.Interval {
 	return finding.IntervalOf(a.OnsetFrom, a.Onset, a.OnsetTo, a.OnsetOffsets)
 }
 
-// EffectWords describes an effect of the alarm: in the past tense if the values are no longer those of now.
+// EffectWords describes an effect of the alarm: in the past tense if the alarm is resolved.
 func (a *Alarm) EffectWords(e finding.Effect) string {
-	if a.past() {
+	if a.Resolved {
 		return e.PastWords(a.UnitName())
 	}
 	return e.Words(a.UnitName())
@@ -104,14 +103,11 @@ func (a *Alarm) EffectWords(e finding.Effect) string {
 
 // ForemostWords describes the most important effect as EffectWords does, with the name of the signal.
 func (a *Alarm) ForemostWords() string {
-	if a.past() {
+	if a.Resolved {
 		return a.Foremost().PastWordsOf(a.Signal, a.UnitName())
 	}
 	return a.Foremost().WordsOf(a.Signal, a.UnitName())
 }
-
-// past reports whether the measured values are those of the past.
-func (a *Alarm) past() bool { return a.Resolved || a.Successor != "" }
 
 // Incident groups the alarms of one group of a policy. It leads to one page, and at most one retrain request.
 type Incident struct {

@@ -303,12 +303,15 @@ const heightShare = .8
 // measure updates how far the signal, and all others, have moved by now.
 func (a *Alarm) measure(f finding.Finding) {
 	a.Score = max(a.Score, f.Score)
-	if f.Score >= heightShare*a.Score {
+	switch {
+	case f.Improvement != a.Improvement: // another drift, whose score may never be as high
+		a.Height, a.HeightHistogram = finding.Effect{}, nil
+	case f.Score >= heightShare*a.Score:
 		a.Height, a.HeightHistogram = f.Effect, f.Histogram
 	}
 	a.Detectors = slices.Clone(f.Detectors)
 	a.Effect, a.Histogram = f.Effect, f.Histogram
-	a.Improvement, a.Successor = f.Improvement, f.Successor
+	a.Improvement = f.Improvement
 	a.Offsets = slices.Clone(f.Offsets)
 	if len(f.Shifts) > 0 {
 		a.Shifts, a.Return, a.Mix = foremost(f.Shifts, a.Signal), f.Return, f.Mix

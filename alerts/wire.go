@@ -74,7 +74,6 @@ type alarmWire struct {
 	OffPolicy    *finding.OffPolicyWire  `cbor:"29,keyasint,omitzero"`
 	Mix          *splitWire              `cbor:"30,keyasint,omitzero"`
 	Guard        *guardWire              `cbor:"31,keyasint,omitzero"`
-	Successor    string                  `cbor:"32,keyasint,omitzero"`
 	Height       finding.EffectWire      `cbor:"33,keyasint,omitzero"`
 	HeightHist   *finding.HistogramWire  `cbor:"34,keyasint,omitzero"`
 }
@@ -199,7 +198,7 @@ func wireOfAlarm(a Alarm) alarmWire {
 		Evidence: a.Evidence, Causes: saved.Each(a.Causes, wireOfCause), EvidenceAt: finding.UnitRefWireOf(&a.EvidenceAt),
 		Resolved: a.Resolved, ResolvedAt: finding.UnitRefWireOf(&a.ResolvedAt), OffPolicy: saved.Pointer(a.OffPolicy, finding.OffPolicyWireOf),
 		Mix:   (*splitWire)(a.Mix),
-		Guard: (*guardWire)(a.Guard), Successor: a.Successor, Height: finding.EffectWire(a.Height), HeightHist: (*finding.HistogramWire)(a.HeightHistogram),
+		Guard: (*guardWire)(a.Guard), Height: finding.EffectWire(a.Height), HeightHist: (*finding.HistogramWire)(a.HeightHistogram),
 	}
 }
 
@@ -214,7 +213,7 @@ func (w alarmWire) live() Alarm {
 		Evidence: w.Evidence, Causes: saved.Each(w.Causes, rankedCauseWire.live), EvidenceAt: w.EvidenceAt.Live(),
 		Resolved: w.Resolved, ResolvedAt: w.ResolvedAt.Live(), OffPolicy: saved.Pointer(w.OffPolicy, (*finding.OffPolicyWire).Live),
 		Mix:   (*mix.Split)(w.Mix),
-		Guard: (*finding.Guard)(w.Guard), Successor: w.Successor, Height: finding.Effect(w.Height), HeightHistogram: (*finding.Histogram)(w.HeightHist),
+		Guard: (*finding.Guard)(w.Guard), Height: finding.Effect(w.Height), HeightHistogram: (*finding.Histogram)(w.HeightHist),
 	}
 }
 

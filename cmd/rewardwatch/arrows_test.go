@@ -56,7 +56,7 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/actions", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/capacity", "detectors/factor",
-			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/offpolicy", "detectors/progress", "detectors/raters", "detectors/reach", "detectors/season", "detectors/signals", "detectors/strata", "detectors/stream", "detectors/trail",
+			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/hours", "detectors/offpolicy", "detectors/progress", "detectors/raters", "detectors/reach", "detectors/season", "detectors/signals", "detectors/strata", "detectors/stream", "detectors/trail",
 			"detectors/versions", "detectors/watch", "ingest", "ingest/packed", "ingest/saved",
 		},
 		"detectors/actions":         {"detectors", "detectors/divergence", "detectors/finding", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved"},
@@ -75,6 +75,7 @@ func arrows() map[string][]string {
 		"detectors/gate":            {"detectors", "detectors/battery", "detectors/finding", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/guard":           {"detectors/finding", "detectors/versions", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/history":         {"detectors/progress", "ingest", "ingest/saved"},
+		"detectors/hours":           {"detectors", "detectors/season", "detectors/signals", "detectors/stream"},
 		"detectors/lesson":          nil,
 		"detectors/measure":         {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
 		"detectors/metrics":         {"detectors/finding", "detectors/guard"}, // reads summaries alone

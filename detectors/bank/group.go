@@ -444,15 +444,12 @@ func (g *group) followUp(s *stream.Stream, at finding.UnitRef) (renewed bool) {
 	return true
 }
 
-// renew measures again how far a stream with an alarm has moved, as long as the versions that drifted are in service.
+// renew measures again how far a stream with an alarm has moved.
 func (g *group) renew(s *stream.Stream, at finding.UnitRef) {
-	if s.Successor(&g.Versions) == "" {
-		if q := s.Find(s.Alert.Quantity); q != nil {
-			s.Alert.Effect, s.Alert.Histogram = s.Effect(q, s.Alert.Onset.Ordinal)
-		}
-		s.Alert.Improved = s.Alert.Improved || s.Alert.Improvement
-		s.Alert.Improvement = g.improvement(s)
+	if q := s.Find(s.Alert.Quantity); q != nil {
+		s.Alert.Effect, s.Alert.Histogram = s.Effect(q, s.Alert.Onset.Ordinal)
 	}
+	s.Alert.Improvement = g.improvement(s)
 	// For units beyond the trail, only the ranges reported before are known.
 	s.Alert.Offsets = trail.ByPartition(ingest.Widen(s.Alert.Offsets, g.Trail.Offsets(s.Alert.Onset, at.Ordinal)...))
 }
@@ -487,9 +484,7 @@ func (g *group) finding(kind finding.Kind, s *stream.Stream, from finding.State,
 		f.Promise, f.Provisional = g.Promise, g.Probation.On
 	}
 	if s.State == finding.Drift {
-		if f.Successor = s.Successor(&g.Versions); f.Successor == "" || at.Ordinal-s.AlarmedAt <= finding.SettledUnits {
-			g.explain(&f, s.AlarmedAt)
-		}
+		g.explain(&f, s.AlarmedAt)
 	}
 	if s.State == finding.WarmingUp {
 		f.Reason = g.missing(s)

@@ -45,7 +45,7 @@ const (
 )
 
 // SettledUnits is the number of units after an alarm at which its cause is judged for the second time. A retraining may
-// wait for that, so the evidence is then renewed whichever version is in service.
+// wait for that.
 const SettledUnits = 20
 
 // Renews reports whether the effect of an alarm is measured again after so many units.
@@ -333,9 +333,6 @@ type Finding struct {
 	Promise     Promise
 	Before      ingest.Versions // of the last unit estimated to be unchanged
 	After       ingest.Versions // of the unit At
-	// Successor is the version in service that has replaced one of After, such as "policy_version p3"; "" if there is none.
-	// Effect and evidence are then from before it.
-	Successor string
 	// Changed lists the versions that changed at the onset, as ChangedVersions does.
 	Changed []string
 	Paces   Paces          // of versions, as of the alarm

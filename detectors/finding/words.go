@@ -55,7 +55,7 @@ func clock(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339)
 // baseline. unit is the name of the units counted.
 func (e Effect) Words(unit UnitName) string { return e.words(QuantityWords(e.Quantity), unit, present) }
 
-// PastWords is Words for a drift that is over, or that another version has replaced.
+// PastWords is Words for a drift that is over.
 func (e Effect) PastWords(unit UnitName) string {
 	return e.words(QuantityWords(e.Quantity), unit, past)
 }
@@ -65,7 +65,7 @@ func (e Effect) WordsOf(signal string, unit UnitName) string {
 	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, present))
 }
 
-// PastWordsOf is WordsOf for a drift that is over, or that another version has replaced.
+// PastWordsOf is WordsOf for a drift that is over.
 func (e Effect) PastWordsOf(signal string, unit UnitName) string {
 	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, past))
 }

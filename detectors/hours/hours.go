@@ -97,7 +97,21 @@ func scoresOf(q *stream.Quantity, times []int64) [][]float64 {
 		own[i] = detectors.NormalScore(ranks.OwnRank(x))
 		squares[i] = own[i] * own[i]
 	}
-	return [][]float64{standardized(own), standardized(squares)}
+	return [][]float64{withoutTrend(standardized(own)), standardized(squares)}
+}
+
+// withoutTrend subtracts the least squares line over the units, and overwrites the values. The level of a policy that learns
+// may rise over its baseline. Taken for dependence, the rise would delay alarms at all hours.
+func withoutTrend(x []float64) []float64 {
+	units := make([]float64, len(x))
+	for i := range units {
+		units[i] = float64(i)
+	}
+	at, slope := stat.LinearRegression(units, x, nil, false)
+	for i := range x {
+		x[i] -= at + slope*units[i]
+	}
+	return x
 }
 
 // standardized gives values the mean 0 and the variance 1; it overwrites them. Those that are all the same become 0.

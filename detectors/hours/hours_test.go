@@ -12,8 +12,8 @@ import (
 )
 
 // baseline returns streams of a reward and of the share of an action, whose values carry over to the next unit by night, and how
-// much to the next by day.
-func baseline(rng *rand.Rand, byNight, byDay float64) (streams []*stream.Stream, e stream.Ends, units int) {
+// much to the next by day. The reward rises by a number of standard deviations.
+func baseline(rng *rand.Rand, byNight, byDay, rise float64) (streams []*stream.Stream, e stream.Ends, units int) {
 	reward, share := &stream.Quantity{Name: "mean"}, &stream.Quantity{Name: "share of a"}
 	now, x, y := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC), 0., 0.
 	for units = range 2000 {
@@ -29,7 +29,7 @@ func baseline(rng *rand.Rand, byNight, byDay float64) (streams []*stream.Stream,
 			taken = 1
 		}
 		e.Times = append(e.Times, now.UnixNano())
-		reward.Warm = append(reward.Warm, stream.Observed{Unit: int32(units), X: x})
+		reward.Warm = append(reward.Warm, stream.Observed{Unit: int32(units), X: x + rise*float64(units)/2000})
 		share.Warm = append(share.Warm, stream.Observed{Unit: int32(units), X: taken, Steps: 1})
 	}
 	units++
@@ -57,7 +57,7 @@ func TestCompare(t *testing.T) {
 	}{
 		{"nights are dependent", .8, 0, true}, {"all are dependent", .5, .5, true}, {"independent", 0, 0, true}, {"no hours", .8, 0, false},
 	} {
-		streams, e, units := baseline(rand.New(rand.NewPCG(71, 1)), c.byNight, c.byDay)
+		streams, e, units := baseline(rand.New(rand.NewPCG(71, 1)), c.byNight, c.byDay, 0)
 		e.Hours = c.hours
 		hours.Compare(streams, units, e)
 		for _, s := range streams {
@@ -72,5 +72,27 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%s: %s has %.2f by night and %.2f by day", c.name, s.Signal, q.Hours.At(night), q.Hours.At(day))
 			}
 		}
+	}
+}
+
+// The level of a policy that learns may rise over its baseline, which says nothing of any hour.
+func TestCompareOfRisingValues(t *testing.T) {
+	largest := map[float64]float64{} // by rise, the sum over seeds
+	for seed := range uint64(12) {
+		for _, rise := range []float64{0, 1.5} {
+			streams, e, units := baseline(rand.New(rand.NewPCG(80+seed, 1)), .8, 0, rise)
+			reward := streams[1].Quantities[0]
+			values := reward.WarmValues()
+			rank := detectors.NewRankTest(values, reward.Ranks, detectors.DependenceAbout(values, reward.Ranks))
+			reward.Tests = []stream.TestOfKind{{Test: stream.NewRankTest(rank)}}
+			hours.Compare(streams, units, e)
+			largest[rise] += reward.Hours.Largest()
+		}
+	}
+	// The largest factor of one baseline has a standard deviation of about a fifth, and the ratio over 12 of them one of .08.
+	if ratio := largest[1.5] / largest[0]; ratio > 1.32 {
+		t.Errorf("with a rise, the largest factors are %.2f times those without", ratio)
+	} else {
+		t.Logf("ratio %.2f", ratio)
 	}
 }

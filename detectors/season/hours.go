@@ -47,13 +47,13 @@ const (
 // orders: so it does not matter how quantities depend on each other.
 func SumsDiffer(series [][]float64, times []int64, zone *time.Location, level float64) bool {
 	blocks, angles := blocksOf(Clocks(times, zone))
-	var sizes [][]float64
+	sizes := make([][]float64, len(blocks)) // by block, of each series
 	for _, z := range series {
-		if x := sizesOf(z, blocks); x != nil {
-			sizes = append(sizes, x)
+		for k, x := range sizesOf(z, blocks) {
+			sizes[k] = append(sizes[k], x)
 		}
 	}
-	if len(sizes) == 0 || len(blocks) < 4*harmonicsOfBlocks {
+	if len(blocks) < 4*harmonicsOfBlocks || len(sizes[0]) == 0 {
 		return false
 	}
 	basis, order := harmonicsOf(angles), make([]int, len(blocks))
@@ -161,15 +161,19 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// explained returns the sum of squares that the columns of basis explain of all sizes, in an order.
+// explained returns the sum of squares that the columns of basis explain of the sizes of all series, whose blocks are in an
+// order.
 func explained(sizes, basis [][]float64, order []int) (sum float64) {
-	for _, x := range sizes {
-		for _, b := range basis {
-			along := 0.0
-			for i, k := range order {
-				along += x[k] * b[i]
+	along := make([]float64, len(sizes[0]))
+	for _, b := range basis {
+		clear(along)
+		for i, k := range order {
+			for s, x := range sizes[k] {
+				along[s] += x * b[i]
 			}
-			sum += along * along
+		}
+		for _, x := range along {
+			sum += x * x
 		}
 	}
 	return sum

@@ -289,7 +289,6 @@ type alertWire struct {
 	Changed     []string               `cbor:"13,keyasint,omitzero"`
 	Offsets     []saved.Range          `cbor:"14,keyasint,omitzero"`
 	Paces       finding.PacesWire      `cbor:"15,keyasint,omitzero"`
-	Improved    bool                   `cbor:"16,keyasint,omitzero"`
 }
 
 func (x *Alert) wire() alertWire {
@@ -300,7 +299,7 @@ func (x *Alert) wire() alertWire {
 		Effect:   finding.EffectWire(x.Effect), Improvement: x.Improvement,
 		Histogram: saved.Pointer(x.Histogram, func(e *finding.Histogram) finding.HistogramWire { return finding.HistogramWire(*e) }),
 		Before:    saved.Versions(x.Before), After: saved.Versions(x.After), Changed: x.Changed,
-		Offsets: saved.RangesOf(x.Offsets), Paces: finding.PacesWireOf(&x.Paces), Improved: x.Improved,
+		Offsets: saved.RangesOf(x.Offsets), Paces: finding.PacesWireOf(&x.Paces),
 	}
 }
 
@@ -312,7 +311,7 @@ func (w *alertWire) live() Alert {
 		Effect:   finding.Effect(w.Effect), Improvement: w.Improvement,
 		Histogram: saved.Pointer(w.Histogram, func(e *finding.HistogramWire) finding.Histogram { return finding.Histogram(*e) }),
 		Before:    ingest.Versions(w.Before), After: ingest.Versions(w.After), Changed: w.Changed,
-		Offsets: saved.LiveRanges(w.Offsets), Paces: w.Paces.Live(), Improved: w.Improved,
+		Offsets: saved.LiveRanges(w.Offsets), Paces: w.Paces.Live(),
 	}
 }
 

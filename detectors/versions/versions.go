@@ -111,26 +111,6 @@ func (v *Record) Paces(onset, at int64) finding.Paces {
 	return finding.Paces{Policy: v.Policy.pace(onset, at), Env: v.Env.pace(onset, at), Reward: v.Reward.pace(onset, at)}
 }
 
-// Successor returns the version that came into service after a unit, of those that differ from the versions of that
-// unit, such as "policy_version p3"; "" if there is none. paces are those known at the unit: where versions often change,
-// a new one does not succeed another.
-func (v *Record) Successor(of ingest.Versions, unit int64, paces finding.Paces) string {
-	switch {
-	case v.Policy.succeeds(of.Policy, unit, paces.Policy):
-		return "policy_version " + v.Policy.Value
-	case v.Env.succeeds(of.Env, unit, paces.Env):
-		return "env_version " + v.Env.Value
-	case v.Reward.succeeds(of.Reward, unit, paces.Reward):
-		return "reward_version " + v.Reward.Value
-	}
-	return ""
-}
-
-// succeeds reports whether the newest version has come after a unit in place of another one.
-func (t *Track) succeeds(value string, unit int64, pace finding.Pace) bool {
-	return t.Since > unit && t.Value != value && t.Value != "" && pace.Rare()
-}
-
 // Around returns the versions before and after an onset, and the names of the causes whose version changed at it.
 func (v *Record) Around(onset, at int64) (before, after ingest.Versions, changed []string) {
 	after = v.Newest()

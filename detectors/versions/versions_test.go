@@ -93,39 +93,3 @@ func TestPaceOfVersions(t *testing.T) {
 		}
 	}
 }
-
-// A version succeeds another if it came later, and if versions do not come all the time.
-func TestSuccessor(t *testing.T) {
-	before := ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"}
-	for _, c := range []struct {
-		name  string
-		later ingest.Versions // from unit 100 on
-		of    int64
-		paces finding.Paces
-		want  string
-	}{
-		{"the same", before, 90, finding.Paces{}, ""},
-		{"a policy", ingest.Versions{Policy: "p2", Env: "e1", Reward: "r1"}, 90, finding.Paces{}, "policy_version p2"},
-		{"an environment", ingest.Versions{Policy: "p1", Env: "e2", Reward: "r1"}, 90, finding.Paces{}, "env_version e2"},
-		{"a reward function", ingest.Versions{Policy: "p1", Env: "e1", Reward: "r2"}, 90, finding.Paces{}, "reward_version r2"},
-		{"a field that goes missing", ingest.Versions{Env: "e1", Reward: "r1"}, 90, finding.Paces{}, ""},
-		{"a policy that learns", ingest.Versions{Policy: "p2", Env: "e1", Reward: "r1"}, 90, finding.Paces{Policy: finding.Pace{Every: 70, Chance: .5}}, ""},
-		{"that of the unit", ingest.Versions{Policy: "p2", Env: "e1", Reward: "r1"}, 110, finding.Paces{}, ""},
-	} {
-		var v Record
-		var of ingest.Versions
-		for i := range int64(120) {
-			u := before
-			if i >= 100 {
-				u = c.later
-			}
-			v.See(u, finding.UnitRef{Ordinal: i})
-			if i == c.of {
-				of = u
-			}
-		}
-		if got := v.Successor(of, c.of, c.paces); got != c.want {
-			t.Errorf("%s: successor %q, want %q", c.name, got, c.want)
-		}
-	}
-}

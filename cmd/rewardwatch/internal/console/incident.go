@@ -79,8 +79,7 @@ type alarmPart struct {
 	Hint                     string // explains the quantity
 	Shift, AtLeast           string
 	Units                    string
-	Successor                string // the version in service since those units
-	Past                     bool   // Now is how it was then
+	Past                     bool // Now is how it was then
 	Compared                 *comparison
 	Score, Detectors         string
 	Onset, Interval          string
@@ -324,7 +323,7 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 	out := alarmPart{
 		ID: a.ID, Signal: a.Signal, State: words.AlarmState(*a), Class: "drift", Provisional: a.Provisional, Improvement: a.Improvement,
 		Quantity: quantityText(a.Signal, e.Quantity), Hint: words.QuantityHint(e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
-		Units: unit.Count(int64(e.CurrentUnits)), Successor: a.Successor, Past: a.Resolved || a.Successor != "", Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
+		Units: unit.Count(int64(e.CurrentUnits)), Past: a.Resolved, Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
 		Onset: a.Onset.Words(unit), Found: words.Place(a.At, unit, a.At.Pos),
 		Baseline: words.Baseline(a.Baseline, unit), Bar: s.bar(a),
 	}
