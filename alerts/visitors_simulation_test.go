@@ -19,6 +19,8 @@ type linear struct {
 	sums    [arms][]float64
 	inverse [arms][][]float64
 	shifted float64 // mean of the first feature
+	paid    float64 // in addition to each reward, whose noise has a standard deviation of .5
+	bent    float64 // part of the reward that is far from linear
 	made    int64
 }
 
@@ -54,7 +56,7 @@ func (l *linear) unit() *ingest.Unit {
 		values[a] = dot(g, l.sums[a]) + 2*math.Sqrt(dot(g, x))
 	}
 	a := best(values[:], l.rng)
-	reward := dot(l.worth[a], x) + .5*l.rng.NormFloat64()
+	reward := dot(l.worth[a], x) + l.bent*math.Sin(2*dot(l.worth[a], x)) + .5*l.rng.NormFloat64() + l.paid
 	g := l.gain(a, x)
 	scale := 1 + dot(g, x)
 	for i := range x {
@@ -96,10 +98,34 @@ func TestSimChangedVisitorsUnderLearning(t *testing.T) {
 	all.atLeast(.8, .8)
 }
 
+// Rewards that move by one standard deviation of their noise are found within 60 decisions while the policy learns.
+func TestSimChangedRewardsOfVisitorsUnderLearning(t *testing.T) {
+	const runs, before, within = 10, 1500, 60
+	all := changesFound{T: t, runs: runs}
+	for i, features := range []int{3, 5, 8} {
+		for k, by := range []float64{-.5, .5} {
+			change := learnerChange[*linear]{"", CauseRewardFunction, func(l *linear) { l.paid = by }}
+			name, seed := fmt.Sprintf("%d features, %+v", features, by), 470+100*uint64(2*i+k)
+			all.take(name, liveChange(watch.LearningContinuous, newLinear(features), change, seed, runs, before, within))
+		}
+	}
+	all.atLeast(.75, .75)
+}
+
+// newBent returns a constructor of learners whose rewards are far from linear.
+func newBent(features int) func(uint64) *linear {
+	return func(seed uint64) *linear {
+		l := newLinear(features)(seed)
+		l.bent = 1
+		return l
+	}
+}
+
 // While the visitors do not change, incidents stay within the budget.
 func TestSimVisitorsWhoStayUnderLearning(t *testing.T) {
 	const runs, units = 5, 3000
 	all := liveHealthy(watch.LearningContinuous, newLinear(8), 460, runs, units)
+	all.add(liveHealthy(watch.LearningContinuous, newBent(3), 460, runs, units))
 	allowed := float64(all.units) / learningBudget
 	t.Logf("%d incidents of %v, where the budget allows %.1f", all.incidents, all.signals, allowed)
 	if float64(all.incidents) > allowed+3*math.Sqrt(allowed) {

@@ -150,3 +150,46 @@ func TestVisitorsWhoAreOthersInOneWayAreFoundWhileLearning(t *testing.T) {
 	}
 	t.Errorf("no alarm of law.start within %d units", before+within)
 }
+
+// A law of single decisions whose scores move slowly raises no alarm while the policy learns. The same shift at once does so
+// soon, and as soon after a restart: what is tolerated follows from the units before.
+func TestSlowShiftsOfRewardsAreTolerated(t *testing.T) {
+	const within, before = 60, 17
+	cfg, shift, earned := episodes(4000), 0., 0.
+	cfg.Learning = watch.LearningContinuous
+	a, p := newAgent(994), newBank(cfg)
+	visitors(a, 3, &shift)
+	edit := a.edit
+	a.edit = func(u *ingest.Unit) {
+		edit(u)
+		u.Return += earned
+		u.Steps.Rows[3] += float32(earned)
+		u.Reward = ingest.Moments{}
+		u.Reward.Add(u.Return)
+		u.RewardQ10, u.RewardQ90 = u.Return, u.Return
+	}
+	a.feed(p, 800)
+	for range 2000 {
+		if earned += .25 / 2000; slices.Contains(alarmsIn(p.Observe(a.unit(), time.Time{})), "law.reward") {
+			t.Fatalf("an alarm at rewards that are higher by %v", earned)
+		}
+	}
+	earned++
+	a.feed(p, before)
+	again := resumed(t, p, cfg)
+	for i := before; i < within; i++ {
+		u := a.unit()
+		first, second := alarmsIn(p.Observe(u, time.Time{})), alarmsIn(again.Observe(u, time.Time{}))
+		if want, got := quantityOf(p, "law.reward", signals.LawMean).Rank(), quantityOf(again, "law.reward", signals.LawMean).Rank(); !slices.Equal(want.Branches, got.Branches) {
+			t.Fatalf("after %d units the walks are %+v, want %+v", i+1, got.Branches, want.Branches)
+		}
+		if !slices.Equal(first, second) {
+			t.Fatalf("alarms of %q after %d units, and of %q by the restored bank", first, i+1, second)
+		}
+		if slices.Contains(first, "law.reward") {
+			t.Logf("after %d units", i+1)
+			return
+		}
+	}
+	t.Errorf("no alarm of law.reward within %d units", within)
+}

@@ -25,6 +25,7 @@ func foldsOf(n int) []int {
 // Held is the scores of a unit of the baseline under laws that have not been learned from it.
 type Held struct {
 	Unit    int // its index
+	Steps   int // that are kept of it
 	Factors [Factors]Scores
 	Moved   [Factors]Scores // of the component that moved most, of starts and dynamics
 }
@@ -39,7 +40,7 @@ func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 	var held []Held
 	for i := range units {
 		if e := l.Model.Vocabulary.episode(units[i]); e != nil {
-			all, held = append(all, e), append(held, Held{Unit: i})
+			all, held = append(all, e), append(held, Held{Unit: i, Steps: len(e)})
 		}
 	}
 	of, scored := foldsOf(len(all)), make([]Scored, len(all))

@@ -73,7 +73,7 @@ func (q *Quantity) tracedRanks() *detectors.Ranks {
 
 // newTraces starts the traces.
 func (q *Quantity) newTraces() {
-	q.Trace, q.judged = newTrace(q.tracedRanks()), nil
+	q.Trace, q.judged, q.slow = newTrace(q.tracedRanks()), nil, detectors.Slow{}
 	if q.Season != nil {
 		q.judged = &Trace{}
 	}

@@ -20,17 +20,17 @@ const WeightedQuantity = "weighted by covariance"
 // they do not confirm it, all units since the freeze are tested again after as many more.
 const ProvingUnits = 100
 
-// Learnt holds how a learned quantity is computed and how far its validation is. One of Outcome, Course, Law
-// and Usual is set.
-// Exported fields are saved.
+// Learnt holds how a learned quantity is computed and how far its validation is. One of Outcome, Course, Law and Usual is
+// set. Exported fields are saved.
 type Learnt struct {
-	Outcome *lesson.Regression // of the stream's outcome
-	Given   string             // the signal that measures the reward
-	Course  *lesson.Degradation
-	Steps   int64             // a segment of the profiles
-	Law     bool              // of the steps, whose model the group has
-	About   *season.DailyMean // what mean squares of a law are about; nil for 0
-	Usual   *float64          // the value of the stream that is no amount
+	Outcome   *lesson.Regression // of the stream's outcome
+	Given     string             // the signal that measures the reward
+	Course    *lesson.Degradation
+	Steps     int64             // a segment of the profiles
+	Law       bool              // of the steps, whose model the group has
+	About     *season.DailyMean // what mean squares of a law are about; nil for 0
+	Usual     *float64          // the value of the stream that is no amount
+	Decisions bool              // of a law: whether each episode of the baseline is a single decision
 
 	Proof   detectors.Proof
 	Proved  bool   // and therefore armed
@@ -110,7 +110,7 @@ func (q *Quantity) Proving() bool { return q.Learnt != nil && !q.Learnt.Proved }
 // Prove validates the quantity on a unit. Units of an open incident do not count.
 func (q *Quantity) Prove(r Reading, held bool) {
 	var v value
-	q.setValue(&v, &r)
+	q.setValue(&v, &r, detectors.Within(q.tolerated))
 	q.prove(&v, held)
 }
 

@@ -42,6 +42,7 @@ type Quantity struct {
 	Trace       Trace              // since the freeze, or since the last incident closed; with the season removed
 	judged      *Trace             // the values as judged, if there is a season
 	tolerated   float64            // by how much the mean may move without an alarm
+	slow        detectors.Slow     // what of that is tolerated at present
 	Certificate *certificate.Bound // of a stream's main quantity without a season, over the same time as Trace
 
 	Gauges *gauges    // of a stream's main quantity
@@ -287,7 +288,7 @@ func (q *Quantity) Observe(r *Reading, ordinal int64, held bool) {
 		r = &mixed
 	}
 	var v value
-	q.setValue(&v, r)
+	q.setValue(&v, r, q.toleratedAt(ordinal))
 	q.keep(r, &v, ordinal)
 	if q.Proving() {
 		q.prove(&v, held)
@@ -302,17 +303,15 @@ func (q *Quantity) Observe(r *Reading, ordinal int64, held bool) {
 // Test passes a reading only to the tests of the quantity.
 func (q *Quantity) Test(r Reading, ordinal int64, held bool) {
 	var v value
-	q.setValue(&v, &r)
+	q.setValue(&v, &r, detectors.Within(q.tolerated))
 	q.test(&v, ordinal, held)
 }
 
-// setValue sets v to the part of a reading that the tests see.
-func (q *Quantity) setValue(v *value, r *Reading) {
+// setValue sets v to the part of a reading that the tests see, given what is tolerated.
+func (q *Quantity) setValue(v *value, r *Reading, tolerated detectors.Slow) {
 	v.x, v.judged, v.seasonal, v.stratum = r.X, q.AsJudged(r.X, r.Ts), q.Season != nil, -1
-	v.lowered, v.raised = v.judged, v.judged
-	if q.tolerated > 0 {
-		v.lowered = q.AsJudged(r.X-q.tolerated, r.Ts)
-		v.raised = q.AsJudged(r.X+q.tolerated, r.Ts)
+	if v.lowered, v.raised = v.judged, v.judged; q.tolerated > 0 {
+		v.lowered, v.raised = q.AsJudged(r.X-tolerated.Higher, r.Ts), q.AsJudged(r.X+tolerated.Lower, r.Ts)
 	}
 	if q.Season != nil {
 		v.stratum = q.Season.Stratum(r.Ts)
@@ -359,7 +358,7 @@ type recent struct {
 
 func (r *recent) add(x float64) {
 	if len(r.Values) < CurrentUnits {
-		r.Values = AppendUpTo(r.Values, x, CurrentUnits)
+		r.Values = detectors.AppendUpTo(r.Values, x, CurrentUnits)
 		return
 	}
 	r.Values[r.Next] = x

@@ -31,6 +31,15 @@ func (q *Quantity) tolerate(by float64) {
 	})
 }
 
+// toleratedAt returns what is tolerated of a unit. It follows from the trace, so that a restored bank tolerates the same.
+func (q *Quantity) toleratedAt(ordinal int64) detectors.Slow {
+	if q.tolerated == 0 || q.Learnt == nil || !q.Learnt.Decisions {
+		return detectors.Within(q.tolerated)
+	}
+	q.slow = q.slow.At(ordinal, q.Trace.coarse, q.Mean, q.Factor(), q.tolerated)
+	return q.slow
+}
+
 // constant reports whether the quantity never varied, so that what is tolerated of it has no measure.
 func (q *Quantity) constant(tolerated float64) bool { return tolerated > 0 && q.SD == 0 }
 

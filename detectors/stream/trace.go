@@ -132,7 +132,7 @@ func (t *Trace) putSlot(slot int) {
 	at := (t.next - t.first) % TrailUnits * int64(t.width)
 	if at == int64(len(t.slots)) {
 		for range t.width {
-			t.slots = AppendUpTo(t.slots, 0, TrailUnits*int(t.width))
+			t.slots = detectors.AppendUpTo(t.slots, 0, TrailUnits*int(t.width))
 		}
 	}
 	if t.width == 1 {
@@ -155,7 +155,7 @@ func (t *Trace) slot(ordinal int64) int {
 // full.
 func putAt[T any](ring []T, x T, at, most int64) []T {
 	if int64(len(ring)) < most {
-		return AppendUpTo(ring, x, int(most))
+		return detectors.AppendUpTo(ring, x, int(most))
 	}
 	ring[at%most] = x
 	return ring
@@ -215,21 +215,27 @@ func (t *Trace) since(ordinal int64) iter.Seq2[int64, float64] {
 			if !t.has(o) {
 				continue
 			}
-			x := 0.
-			switch {
-			case t.ranks == nil:
-				x = t.exact[(o-t.first)%TrailUnits]
-			case o >= near && t.slot(o)%2 == 0:
+			x := t.coarse(o)
+			if t.ranks != nil && o >= near && t.slot(o)%2 == 0 {
 				x = t.exact[kept]
 				kept = (kept + 1) % len(t.exact)
-			default:
-				x = t.ranks.InSlot(t.slot(o))
 			}
 			if o >= ordinal && !yield(o, x) {
 				return
 			}
 		}
 	}
+}
+
+// coarse returns the value of a unit, NaN if there is none. With ranks, it stands for its rank, however new it is.
+func (t *Trace) coarse(o int64) float64 {
+	switch {
+	case o < t.oldest() || o >= t.next || !t.has(o):
+		return math.NaN()
+	case t.ranks == nil:
+		return t.exact[(o-t.first)%TrailUnits]
+	}
+	return t.ranks.InSlot(t.slot(o))
 }
 
 // oldest returns the ordinal of the oldest unit recorded.
@@ -263,14 +269,4 @@ func (t *Trace) fits(width uint8) bool {
 	units := len(t.slots) / int(t.width)
 	return t.width == width && len(t.slots)%int(width) == 0 && units <= TrailUnits && t.next-t.first >= int64(units) &&
 		int(t.near) <= units && t.held <= CurrentUnits && t.apart <= t.held && int(t.apart) == len(t.exact)
-}
-
-// AppendUpTo appends x to a slice that becomes a ring of at most most elements. It never allocates room for more.
-func AppendUpTo[T any](ring []T, x T, most int) []T {
-	if len(ring) == cap(ring) {
-		grown := make([]T, len(ring), min(most, max(16, 2*len(ring))))
-		copy(grown, ring)
-		ring = grown
-	}
-	return append(ring, x)
 }
