@@ -119,7 +119,7 @@ DURATION ?= 20m
 build:
 	go build -trimpath -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
 
-# The Debian and the RPM package of the service, in OUT.
+# Debian and RPM packages of the service, in OUT. Build them with `make linux-packages`.
 OUT ?= bin
 linux-packages: build $(NFPM)
 	deploy/package/contents.sh bin

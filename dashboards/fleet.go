@@ -25,7 +25,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 	fleetHeadline(d, s)
 	fleetStates(d, s)
 	folded(d, "Alarms and causes", "causes.md",
-		firing(s, "Firing alarms. Info: based on a provisional baseline. Muted: a person has muted the incident, so its alarms do not page anyone."),
+		firing(s, "Firing alarms. Info: based on a provisional baseline. Muted: the incident was muted, so its alarms do not page anyone."),
 		inColors(spaced(happened("Incidents closed by cause", "Closed incidents, by cause.",
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"})), causeColors()...),
 		stacked("Telemetry faults by rule", "Signals with a telemetry fault, by rule.", "short",
@@ -56,7 +56,7 @@ func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
 	d.WithPanel(number("Firing incidents", "Groups with at least one firing alarm that is not muted. A group has at most one incident.",
 		"short", steps(gray, step{1, red}),
 		query{expr: withAny(alerts.MetricAlarms)})).
-		WithPanel(number("Muted incidents", "Groups whose firing alarms do not page anyone, because a person has muted the incident.",
+		WithPanel(number("Muted incidents", "Groups whose firing alarms do not page anyone, because the incident was muted.",
 			"short", steps(gray, step{1, amber}),
 			query{expr: orZero(withAny(alerts.MetricAlarmsMuted), s.of(alerts.MetricAlarms))})).
 		WithPanel(groupsIn(s, "In drift", finding.Drift, "Groups with at least one signal whose score has reached the threshold and has not recovered.", steps(green, step{1, red}))).

@@ -44,7 +44,7 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 	d.WithPanel(number("Firing alarms", "Firing alarms of the policy, without those that are muted.", "short", steps(gray, step{1, red}),
 		query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"})).
-		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because a person has muted the incident.", "short", steps(gray, step{1, amber}),
+		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because the incident was muted.", "short", steps(gray, step{1, amber}),
 			muted(s))).
 		WithPanel(number("Score (1 = alarm)", "The highest score of all signals. Every detector raises an alarm at 1. "+untilResolved, "short", steps(green, step{.8, amber}, step{1, red}),
 			query{expr: "max(" + s.of(metrics.MetricDetectorScore) + ")"}).Decimals(2)).
@@ -345,7 +345,7 @@ func gaugeChance(s scope) string {
 
 func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Past incidents and retraining", "retraining.md",
-		firing(s, "Firing alarms of the policy. Info: based on a provisional baseline. Muted: a person has muted the incident."),
+		firing(s, "Firing alarms of the policy. Info: based on a provisional baseline. Muted: the incident was muted."),
 		rows("Causes of closed incidents", "The policy's incidents that closed in the selected time range, by cause.",
 			[]column{causeColumn(), valueColumn("incidents", inDecimals(0))}, []order{{"Value", true}, {"cause", false}},
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overRange, "cause")}),

@@ -105,7 +105,7 @@ func listener(m *metrics, log zerolog.Logger) ledger.Listener {
 			log.Warn().Err(err).Stringer("wait", wait).Msg("the ledger cannot be reached, retrying")
 		},
 		Suspended: func(err error, now *ledger.SuspendedError) {
-			log.Error().Err(err).Str("reason", now.Why).Msg("the ledger is unavailable: no retraining is requested or delivered until it recovers; drift detection continues")
+			log.Error().Err(err).Str("reason", now.Why).Msg("the ledger is unavailable: no retrain requests are opened or delivered until it recovers; drift detection continues")
 		},
 		Revived: func(since time.Time) { log.Warn().Time("since", since).Msg("the ledger is available again") },
 	}

@@ -24,7 +24,7 @@ type Source struct {
 	Path       string          `yaml:"path"`       // path of the value
 	Header     string          `yaml:"header"`     // header of the message
 	Key        json.RawMessage `yaml:"key"`        // true for the message key as text, or a path in a JSON key
-	Index      bool            `yaml:"index"`      // true to use the index of the event in each or columns, or its name in an object
+	Index      bool            `yaml:"index"`      // use the event's index in `each` or `columns` as the value; for an object, its name
 	Expression string          `yaml:"expression"` // expression that uses record, element, key or headers
 }
 

@@ -18,7 +18,7 @@ func TestSecondProjectInADirectoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := mustRun(t, "project: cartpole\n", "project: lander\n")
-	want := filepath.Join(dir, "pipeline/recipes/cartpole.yaml") + ":1:1: is of the pipeline of the project cartpole, which that of lander would replace: generate into another directory (-o); " +
+	want := filepath.Join(dir, "pipeline/recipes/cartpole.yaml") + ":1:1: belongs to the pipeline of project cartpole, which the pipeline of lander would overwrite: generate into another directory (-o); " +
 		"if you have renamed the project, rename this file to lander.yaml, and remove .github/workflows/retrain-cartpole.yml if there is one"
 	if _, err := Changes(second, dir); err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("%v, want %s", err, want)
@@ -59,7 +59,7 @@ func TestRequestsForAnotherPolicyAreLeftAlone(t *testing.T) {
 	if err := Write(newFiles(w.Artefacts), dir); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := runScript(t, dir, "sh", []string{"pipeline/run.sh", "train"}, "REWARDWATCH_POLICY=lander", "SKIPPED=99"); code != 99 || !strings.Contains(out, "another policy than cartpole") {
+	if code, out := runScript(t, dir, "sh", []string{"pipeline/run.sh", "train"}, "REWARDWATCH_POLICY=lander", "SKIPPED=99"); code != 99 || !strings.Contains(out, "a policy other than cartpole") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	for file, want := range map[string]string{

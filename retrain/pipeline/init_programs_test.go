@@ -59,7 +59,7 @@ func TestProposedEvaluationsWithoutWindows(t *testing.T) {
 		},
 		"an evaluation that opens a window": {
 			map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "README.md": "```\npython test.py\n```\n", "test.py": inTorch(view), "train.py": own},
-			[]string{"command: [python, CHANGE-ME.py] # test.py is not proposed because it runs until a person stops it\n"},
+			[]string{"command: [python, CHANGE-ME.py] # test.py is not proposed because it runs until interrupted\n"},
 			nil,
 		},
 		"an evaluation in a window that needs a screen": {

@@ -35,7 +35,7 @@ func TestProposedTrainingsOfUnusualPrograms(t *testing.T) {
 		"an endless training that reads a font": {
 			map[string]string{"train_new.py": forever, "run_model.py": run, "world.py": world, "game/screen.py": screen, "game/8bit.ttf": "", "models/old_100.zip": "", "requirements.txt": "torch==2.4.0\ntorchvision\nstable-baselines3\npygame\n"},
 			[]string{
-				`cd "$WORK/project" && exec env SDL_VIDEODRIVER=dummy python train_new.py'`, "train_new.py trains until a person stops it: end its loop", "- torchvision==0.19.0",
+				`cd "$WORK/project" && exec env SDL_VIDEODRIVER=dummy python train_new.py'`, "train_new.py trains until interrupted: end its loop", "- torchvision==0.19.0",
 				"run_model.py is not proposed because it tests models/old_100, not the model of the training command",
 			},
 			nil,

@@ -49,7 +49,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"empty word":            {"[python, deploy.py, --undo]", `[python, ""]`, "rollback.command[1]: must not be empty"},
 		"cron":                  {`"0 3 * * 1"`, `"0 3 * *"`, "schedule: must be a cron expression in UTC"},
 		"cron with a zone":      {`"0 3 * * 1"`, `"CRON_TZ=Asia/Tokyo 0 3 * * 1"`, "schedule: must not name a time zone: schedules run in UTC. Convert the hour in \"CRON_TZ=Asia/Tokyo 0 3 * * 1\", and remove the zone"},
-		"cron that never comes": {`"0 3 * * 1"`, `"0 3 30 feb *"`, "pipeline.yaml:34:11: schedule: must be a time that exists"},
+		"cron that never comes": {`"0 3 * * 1"`, `"0 3 30 feb *"`, "pipeline.yaml:34:11: schedule: must be a date that exists"},
 		"cron of no cron":       {`"0 3 * * 1"`, `"0 3 ? * 1"`, "schedule: must be a cron expression in UTC"},
 		"cron too often":        {`"0 3 * * 1"`, `"*/4 3 * * 1"`, `pipeline.yaml:34:11: schedule: must leave at least 5 minutes between runs, unlike "*/4 3 * * 1": GitHub Actions does not start workflows more often`},
 		"too long for a runner": {"timeout: 2h", "timeout: 5d, runner: [gpu]", "training.timeout: must be at most 4d with GitHub Actions, which stops a job after five days"},

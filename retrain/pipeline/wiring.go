@@ -246,7 +246,7 @@ func wiredCard(f *File) string {
 func wiredDeployment(f *File) string {
 	list := "}\ndeploy\nsucceeded\n"
 	if len(f.Rollback.Command) > 0 {
-		list = "}\n|rollback() {\n  run |session=\n! command -v setsid > /dev/null \\|\\| session=setsid\n|  run ${session:+\"$session\"} |}\n# A deployment |" +
+		list = "}\n|rollback() {\n  run |session=\n! command -v setsid > /dev/null \\|\\| session=setsid\n|  run ${session:+\"$session\"} |}\n# Roll back |" +
 			"signal() {\n  kill -s \"$1\" -- \"-$!\" 2> /dev/null \\|\\| kill -s \"$1\" \"$!\" 2> /dev/null\n}\n|" +
 			"halt() {\n  [ -n \"${!:-}\" ] \\|\\| return 0\n  for s in TERM 0 0 0 0 KILL 0 0; do\n    signal \"$s\" \\|\\| return 0\n    sleep 1\n  done\n}\n|" +
 			"undo() {\n  trap - INT TERM\n  halt\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +

@@ -55,7 +55,7 @@ func Changes(w *Work, dir string) ([]Change, error) {
 		changes = append(changes, c)
 	}
 	if other := keep.OtherProject(root, w.File.Project); other != "" {
-		problems = append(problems, problemIn(dir, keep.Recipe(other), 1, fmt.Sprintf("is of the pipeline of the project %s, which that of %s would replace: generate into another directory (-o); "+
+		problems = append(problems, problemIn(dir, keep.Recipe(other), 1, fmt.Sprintf("belongs to the pipeline of project %s, which the pipeline of %s would overwrite: generate into another directory (-o); "+
 			"if you have renamed the project, rename this file to %s.yaml, and remove %s if there is one", other, w.File.Project, w.File.Project, keep.Workflow(other))))
 	}
 	gone, err := keep.Stale(root, w.File.Project, func(path string) bool {

@@ -22,7 +22,7 @@ func (t Training) besideOfSB3(name string, all yamlfile.Value) string {
 	case name == "optimize_memory_usage" && isTrue:
 		return t.lessMemory(all)
 	case name == "train_freq" && t.Environments > 1 && len(v.Items) == 2 && v.Items[1].Scalar == "episode":
-		return "must be in steps with several environments, whose episodes do not end together"
+		return "must be in steps with several environments, because their episodes end at different times"
 	case name == "n_steps" && v.Float() > 1 && t.Policy == "MultiInputPolicy" && strings.Contains(" DDPG DQN SAC TD3 ", " "+t.Algorithm+" "):
 		return "must be 1 with MultiInputPolicy, because dictionaries are not stored for several steps"
 	case name == "tensorboard_log" && v.Kind == yamlfile.String && t.OfficialPython && !t.hasTensorboard():

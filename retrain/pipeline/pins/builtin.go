@@ -90,7 +90,7 @@ func nearlyOwn(name, id string) string {
 	}
 	for _, near := range slices.Sorted(maps.Keys(ownVersions)) {
 		if ownVersions[name] == "" && len(name) > 5 && !strings.EqualFold(name, near) && slipped(name, near) {
-			return "must be " + newestOwn(near) + ", not " + id + ": Gymnasium has none of that name"
+			return "must be " + newestOwn(near) + ", not " + id + ": Gymnasium has no such environment"
 		}
 	}
 	return ""

@@ -25,10 +25,10 @@ func NoPython(image string) string {
 	name := official.FindStringSubmatch(image)
 	switch {
 	case ofWindows.MatchString(image):
-		return "must be an image of Linux, not " + image + ": use an image with Python, such as " + example
+		return "must be a Linux image, not " + image + ": use an image with Python, such as " + example
 	case name == nil:
 	case name[1] == "python" && name[2] != "" && (name[2] != "3" || name[3] != "" && Compare(name[3], "7") < 0):
-		return "must have a version of Python 3, of at least 3.7, not " + strings.TrimSuffix(name[2]+"."+name[3], ".")
+		return "must have Python 3.7 or later, not " + strings.TrimSuffix(name[2]+"."+name[3], ".")
 	case slices.Contains(withoutPython, name[1]):
 		return "must be an image with Python, which " + name[1] + " is not, such as " + example
 	}

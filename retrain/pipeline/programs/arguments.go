@@ -706,7 +706,7 @@ func (p *program) notes(args []string) []string {
 	}
 	for i, a := range p.args {
 		if p.turnsGPUOn(i) {
-			out = append(out, a+" of the page needs training.gpu")
+			out = append(out, cmp.Or(p.page, "the README")+" passes "+a+", which needs training.gpu")
 		}
 	}
 	for _, x := range p.flags {

@@ -558,7 +558,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 			continue
 		}
 		if headless.Endless(p.text) {
-			f.refuse(&p, called, "runs until a person stops it")
+			f.refuse(&p, called, "runs until interrupted")
 			continue
 		}
 		if training != nil && called > 0 {

@@ -36,7 +36,7 @@ func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
 		out = append(out, p.file+" does not train as it is: change the value of "+name)
 	}
 	if headless.Endless(p.text) {
-		out = append(out, p.file+" trains until a person stops it: end its loop after a number of steps")
+		out = append(out, p.file+" trains until interrupted: end its loop after a number of steps")
 	}
 	for _, x := range p.flags {
 		if at := saves.Elsewhere(`"` + x.Value + `"`); at != "" && !has(args, x) {

@@ -28,7 +28,7 @@ func Fault(text string, github bool) string {
 	case err != nil || !ok || strings.ContainsAny(text, "=?"):
 		return fmt.Sprintf("must be a cron expression in UTC (minute, hour, day of the month, month, day of the week), not %q", text)
 	case s.Next(someDay).IsZero():
-		return fmt.Sprintf("must be a time that exists: the months in %q do not have that day", text)
+		return fmt.Sprintf("must be a date that exists: the months in %q do not have that day", text)
 	case closer(s, 2):
 		return fmt.Sprintf("must not start a run every minute, before the last one has trained and evaluated, not %q", text)
 	case github && closer(s, oftenest):

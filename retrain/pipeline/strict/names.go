@@ -20,7 +20,7 @@ func Attribute(name string) string {
 	case strings.HasPrefix(name, "__"):
 		return "must not be an attribute of Python itself, such as " + name
 	case name == "self" || pytext.IsKeyword(name):
-		return "must not be " + name + ", which Python takes as a word of its own: no attribute has this name"
+		return "must not be " + name + ", which is a Python keyword"
 	}
 	return ""
 }

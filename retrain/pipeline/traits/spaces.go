@@ -31,7 +31,7 @@ const truncated = "TimeLimit.truncated"
 // Impossible returns why no episode meets the limits of a constraint, by the key of the limit. Limits that are not given
 // are not numbers.
 func Impossible(metric string, atLeast, atMost float64) map[string]string {
-	const share = "it is the share of the episodes that a limit of time ended"
+	const share = "it is the share of episodes that end because of a time limit"
 	out := map[string]string{}
 	switch {
 	case metric == "episode_length" && atMost < 1:

@@ -74,7 +74,7 @@ func notProgram(words []string, i int) string {
 	case i != programOf(words):
 		return ""
 	case slices.Contains(builtins, word):
-		return "must be a program, not " + word + ", with which a shell changes itself alone" + inShell
+		return "must be a program, not " + word + ", which affects only the shell that runs it" + inShell
 	case slices.Contains(keywords, word):
 		return "must be a program, not " + word + ", which only a shell reads" + inShell
 	case ofProgram.MatchString(word) && !strings.Contains(word, " ") && !inPath.MatchString(word):

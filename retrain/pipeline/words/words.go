@@ -56,7 +56,7 @@ func Fault(words []string, i int, known []string) string {
 	case word == "":
 		return "must not be empty"
 	case i == 0 && strings.ContainsAny(word, " \t") && !isPath(word):
-		return "must be a program without arguments, which are words of their own, as in [python, train.py]"
+		return "must be a program without arguments; write these as separate words, as in [python, train.py]"
 	case isScript && i == from:
 		return cmp.Or(noScript(word), misspelled(word, names), lowercase(word, names))
 	case isScript && i > from:

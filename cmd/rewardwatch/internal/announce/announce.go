@@ -89,7 +89,7 @@ func New(cfg Config, guards func() []*guard.Summary, bell *Bell, log zerolog.Log
 		a.attempts.WithLabelValues(t.Name, string(target.ResultDelivered))
 	}
 	reg.MustRegister(a.attempts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: names.MetricGuardsUndelivered, Help: "Latest guard states that have not reached a target, or have expired there.",
+		Name: names.MetricGuardsUndelivered, Help: "Current guard states that a target has not received, or that have expired at the target.",
 	}, a.undelivered))
 	return a, nil
 }

@@ -180,7 +180,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	g.set(summary("ranker", 2, guard.Fallback, time.Hour))
 	<-failing
 	<-failing // after a pause
-	undelivered := fmt.Sprintf("# HELP %s Latest guard states that have not reached a target, or have expired there.\n# TYPE %s gauge\n%s 1\n",
+	undelivered := fmt.Sprintf("# HELP %s Current guard states that a target has not received, or that have expired at the target.\n# TYPE %s gauge\n%s 1\n",
 		names.MetricGuardsUndelivered, names.MetricGuardsUndelivered, names.MetricGuardsUndelivered)
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(undelivered), names.MetricGuardsUndelivered); err != nil {
 		t.Error(err)

@@ -40,7 +40,7 @@ func newGuesses(now func() time.Time, log zerolog.Logger) *guesses {
 	g := &guesses{
 		now: now, log: log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}), failed: map[netip.Prefix]guesser{},
 		Refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: names.MetricTokensRefused, Help: "Requests refused because of an invalid token or password, or because their address is throttled.",
+			Name: names.MetricTokensRefused, Help: "Requests rejected because of an invalid token or password, or because the client address is throttled.",
 		}, []string{"reason"}),
 	}
 	g.Refused.WithLabelValues("wrong")

@@ -23,8 +23,8 @@ func NewCommand(c *terminal.Console, release string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pipeline",
 		Short: "Generate a retraining pipeline from one short file",
-		Long: "Generates the files of a retraining pipeline from a short description of a reinforcement-learning project: workflows, a\n" +
-			"container, scripts, the evaluation, the gate, and a Rewardwatch configuration. See docs/pipelines.md.",
+		Long: "Generates a retraining pipeline from a short description of a reinforcement-learning project: workflows, container\n" +
+			"image, scripts, evaluation, gate and Rewardwatch configuration. See docs/pipelines.md.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

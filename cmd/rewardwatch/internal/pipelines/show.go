@@ -128,7 +128,7 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 			return printTable(c, lines, explainedRows(lines))
 		},
 	}
-	cmd.Flags().IntVar(&line, "line", 0, "line of the pipeline file, instead of a generated file")
+	cmd.Flags().IntVar(&line, "line", 0, "explain this line of the pipeline file instead of a generated file")
 	_ = cmd.RegisterFlagCompletionFunc("line", cobra.NoFileCompletions) // fails only for a flag that does not exist
 	cmd.Flags().BoolVar(&all, "all", false, "also show lines that come only from the template")
 	return cmd

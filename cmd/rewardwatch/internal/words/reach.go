@@ -36,14 +36,15 @@ func halves(reach []finding.Reach) (main, amounts []finding.Reach) {
 }
 
 func reachOf(reach []finding.Reach, unit finding.UnitName) string {
-	what, size := "a shift of ", func(r finding.Reach) string {
+	what, after := "a shift of ", ""
+	size := func(r finding.Reach) string {
 		return fmt.Sprintf("%.2g SD (%.2g)", r.Size, r.Shift)
 	}
 	switch {
 	case reach[0].OfRate:
 		what, size = "a drop in the rate of ", func(r finding.Reach) string { return fmt.Sprintf("%.0f%%", 100*r.Size) }
 	case reach[0].Others:
-		what = "a shift of all values but 0 of "
+		after = " in all nonzero values"
 	}
 	var parts []string
 	before := ""
@@ -55,7 +56,7 @@ func reachOf(reach []finding.Reach, unit finding.UnitName) string {
 		before = shown
 		part := fmt.Sprintf("%s within %s", shown, Grouped(int64(r.Units)))
 		if len(parts) == 0 {
-			part += " " + unit.Many()
+			part = fmt.Sprintf("%s%s within %s %s", shown, after, Grouped(int64(r.Units)), unit.Many())
 		}
 		if r.Known > 0 {
 			part += fmt.Sprintf(" if the rate is known from %s", Grouped(int64(r.Known)))

@@ -32,7 +32,7 @@ func TestReachIsTold(t *testing.T) {
 				{Units: 100, Size: math.NaN(), OfAmounts: true},
 				{Units: 500, Size: .4, Shift: 3, OfAmounts: true},
 			},
-			"a shift of all values but 0 of 0.8 SD (4) within 500 episodes; amounts: a shift of 0.4 SD (3) within 500 episodes",
+			"a shift of 0.8 SD (4) in all nonzero values within 500 episodes; amounts: a shift of 0.4 SD (3) within 500 episodes",
 		},
 		{[]finding.Reach{{Units: 500, Size: math.NaN(), OfAmounts: true}}, "amounts: none within 500 episodes"},
 	} {

@@ -90,8 +90,8 @@ def rlds_events(
 
 
 def check_features(features: Any, observations: Chosen) -> Any:
-    """Returns the features of the selected observations in a TensorFlow Datasets dataset. Raises ValueError if there
-    are more than telemetry supports.
+    """Returns the features of the selected observations in a TensorFlow Datasets dataset. Raises ValueError if
+    they contain more numbers than one event can hold.
     """
     chosen = _part(features, observations, "keys")
     sizes: dict[str, int] = {}

@@ -67,7 +67,7 @@ class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
 
     @_quiet
     def _begin_all(self, observations: dict[Any, Any]) -> None:
-        """Begins the agents that are new."""
+        """Starts an episode for each agent seen for the first time."""
         for agent in observations.keys() - self._members.begun:
             self._begin(agent, observations[agent])
 

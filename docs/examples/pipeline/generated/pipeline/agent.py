@@ -9,7 +9,7 @@ import world
 
 
 def load(work):
-    """Returns a function from an observation to the action of the agent."""
+    """Returns a function that takes an observation and returns the agent's action."""
     model = PPO.load(work / "model.zip")
     environment = world.make(world.ENVIRONMENTS[0][0], varied=False)
     space = environment.observation_space
@@ -17,7 +17,7 @@ def load(work):
 
     def act(observation):
         action, _ = model.predict(world.flattened(space, observation), deterministic=True)
-        # An array without dimensions is a Discrete action, which environments use as an index or a key.
+        # A zero-dimensional array is a Discrete action. Convert it, because environments use it as an index or a key.
         return action.item() if action.ndim == 0 else action
 
     return act

@@ -35,8 +35,8 @@ with DAG(
     catchup=False,
     max_active_runs=1,
 ) as dag:
-    # Stages report failures themselves. This covers the rest, such as the image, lost workers and time limits. It fails as
-    # well, because the last task decides whether the run has failed.
+    # Stages report failures themselves. This covers other failures, such as a missing image, lost workers and time limits.
+    # It fails too, because the last task decides whether the run has failed.
     report = BashOperator(
         task_id="report",
         bash_command='[ -z "$REQUEST" ] || "$RETRAIN_CARTPOLE_DIRECTORY"/pipeline/report.sh; exit 1',

@@ -55,7 +55,7 @@ def evaluate(act, id, env):
 
 
 def broken(results):
-    """Yields a message for each broken constraint. The whole interval must satisfy a constraint; NaN never does."""
+    """Yields a message for each violated constraint. The whole interval must satisfy a constraint; NaN never does."""
     for environment, metrics in results.items():
         for metric, least, most in CONSTRAINTS:
             if least is not None and not metrics[metric]["low"] >= least:

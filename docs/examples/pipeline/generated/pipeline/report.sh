@@ -5,10 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 work=work
 if [ -n "${RUN_ID:-}" ]; then
-  # A task that is started again continues with the files of its run, not with those of a later one.
+  # Give each run its own directory, so that a task that is retried does not use the files of a later run.
   work=work/runs/$(printf '%s' "$RUN_ID" | tr -c 'A-Za-z0-9._-' _ | cut -c 1-100)-$(printf '%s' "$RUN_ID" | cksum | cut -d ' ' -f 1)
 fi
-# The first stage that has not succeeded has failed.
+# The failed stage is the first one without an entry in succeeded.log.
 for stage in train evaluate gate deploy; do
   grep -qxF "$stage, $RUN" "$work/succeeded.log" || break
 done

@@ -12,7 +12,7 @@ import rewardwatch
 # rewardwatch:keep imports
 # rewardwatch:end
 
-# The observations that the networks take. Others are flattened: a Discrete one becomes an array with a 1 in its place.
+# Observations that the networks accept. Others are flattened: a Discrete observation becomes a one-hot array.
 TAKEN = (
     gymnasium.spaces.Box,
     gymnasium.spaces.Dict,
@@ -47,7 +47,7 @@ def watched(environment, policy, env, **names):
 
 
 # rewardwatch:keep features
-features = None  # or a function from an observation to what the agent sees of it, an array
+features = None  # or a function that takes an observation and returns an array, which is what the agent sees
 # rewardwatch:end
 
 
@@ -92,19 +92,19 @@ def make(id, varied):
 
 
 def flat(environment):
-    """Returns an environment whose observations the networks take."""
+    """Returns an environment whose observations the networks accept."""
     if isinstance(environment.observation_space, TAKEN):
         return environment
     return gymnasium.wrappers.DtypeObservation(gymnasium.wrappers.FlattenObservation(environment), numpy.float32)
 
 
 def flattened(space, observation):
-    """Returns an observation of a space as the networks take it."""
+    """Returns an observation of a space in the form that the networks accept."""
     return observation if isinstance(space, TAKEN) else gymnasium.spaces.flatten(space, observation)
 
 
 def check():
-    """Fails if the environments differ in what the agent observes or does: it has only one network."""
+    """Fails if the environments differ in their observation or action spaces, because the agent has only one network."""
     first = None
     for id, _ in ENVIRONMENTS:
         environment = make(id, varied=False)

@@ -14,7 +14,7 @@ esac
 RUN=${RUN:-a run by hand}
 policy='cartpole'
 if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
-  echo "The request is for another policy than $policy, so nothing is done."
+  echo "The request is for a policy other than $policy, so nothing is done."
   exit "${SKIPPED:-0}"
 fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
@@ -22,7 +22,7 @@ export WORK
 token=$(mktemp)
 printf '%s' "${REWARDWATCH_STATUS_TOKEN:-}" > "$token"
 
-# ask sends a request to the service, with the token if there is one.
+# ask sends a request to the service, with the token if one is set.
 ask() {
   if [ -s "$token" ]; then
     rewardwatch "$@" --server "$SERVICE" --token-file "$token"
@@ -31,13 +31,13 @@ ask() {
   fi
 }
 
-# report sends the status of the retraining to the service. The service may have closed the request in the meantime, so a
-# failed report does not fail the stage.
+# report sends the status of the retraining to the service. If that fails, the stage continues, because the service may
+# have closed the request in the meantime.
 report() {
   [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
 }
 
-# succeeded reports the new version. The service may be restarting, so this tries for some minutes, unless the service
+# succeeded reports the new version. The service may be restarting, so this retries for some minutes, unless the service
 # refuses the report (exit code 4), for example because the request is closed. The version is in service even if it is
 # not reported: the stage does not fail, and no failure is reported if it is stopped in the meantime.
 closed=
@@ -68,14 +68,14 @@ finish() {
 }
 trap finish EXIT
 
-# A shell handles a signal only after its foreground program has ended, so the program runs in the background.
+# run runs a program in the background, because a shell handles signals only after its foreground program has ended.
 run() {
   "$@" &
   wait "$!"
 }
 
-# end stops the running program, if there is one. The shell sets $! before it handles a signal; it may handle one before
-# it assigns $! to another variable.
+# end stops the running program, if any. It uses $!, which the shell sets before it handles a signal: a copy of $! might
+# not be set yet.
 end() {
   [ -z "${!:-}" ] || kill "$!" 2>/dev/null || true
 }
@@ -92,14 +92,14 @@ rm -f "$WORK/passed.deploy"
 
 VERSION=$(cat "$WORK/version")
 export VERSION
-# A version goes on only if the stages before passed it in this run.
+# Continue only if every earlier stage of this run passed this version.
 for before in train evaluate gate; do
   if [ "$(cat "$WORK/passed.$before" 2> /dev/null)" != "$VERSION, $REQUEST, $RUN" ]; then
-    echo "The stage $before has not passed version $VERSION in this run: start a new run." >&2
+    echo "The stage $before did not pass version $VERSION in this run. Start a new run." >&2
     exit 1
   fi
 done
-# In a session of its own, the deployment is a group of processes, all of which can be stopped.
+# Run the deployment in a new session, so that all its processes can be stopped as a group.
 session=
 ! command -v setsid > /dev/null || session=setsid
 deploy() {
@@ -108,11 +108,11 @@ deploy() {
 rollback() {
   run 'python' 'deploy.py' '--undo'
 }
-# signal sends one to the whole deployment.
+# signal sends a signal to every process of the deployment.
 signal() {
   kill -s "$1" -- "-$!" 2> /dev/null || kill -s "$1" "$!" 2> /dev/null
 }
-# halt ends the deployment: what went on would overwrite the rollback.
+# halt stops the deployment, so that nothing left running overwrites the rollback.
 halt() {
   [ -n "${!:-}" ] || return 0
   for s in TERM 0 0 0 0 KILL 0 0; do
@@ -120,7 +120,7 @@ halt() {
     sleep 1
   done
 }
-# A deployment that is stopped by a signal is also rolled back.
+# Roll back also if a signal interrupts the deployment.
 undo() {
   trap - INT TERM
   halt
@@ -130,7 +130,7 @@ undo() {
 trap 'undo 130' INT
 trap 'undo 143' TERM
 if ! deploy; then
-  echo "The deployment failed and is rolled back." >&2
+  echo "The deployment failed; rolling back." >&2
   halt
   rollback
   exit 1

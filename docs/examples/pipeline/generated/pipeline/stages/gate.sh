@@ -14,7 +14,7 @@ esac
 RUN=${RUN:-a run by hand}
 policy='cartpole'
 if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
-  echo "The request is for another policy than $policy, so nothing is done."
+  echo "The request is for a policy other than $policy, so nothing is done."
   exit "${SKIPPED:-0}"
 fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
@@ -22,7 +22,7 @@ export WORK
 token=$(mktemp)
 printf '%s' "${REWARDWATCH_STATUS_TOKEN:-}" > "$token"
 
-# ask sends a request to the service, with the token if there is one.
+# ask sends a request to the service, with the token if one is set.
 ask() {
   if [ -s "$token" ]; then
     rewardwatch "$@" --server "$SERVICE" --token-file "$token"
@@ -31,8 +31,8 @@ ask() {
   fi
 }
 
-# report sends the status of the retraining to the service. The service may have closed the request in the meantime, so a
-# failed report does not fail the stage.
+# report sends the status of the retraining to the service. If that fails, the stage continues, because the service may
+# have closed the request in the meantime.
 report() {
   [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
 }
@@ -50,14 +50,14 @@ finish() {
 }
 trap finish EXIT
 
-# A shell handles a signal only after its foreground program has ended, so the program runs in the background.
+# run runs a program in the background, because a shell handles signals only after its foreground program has ended.
 run() {
   "$@" &
   wait "$!"
 }
 
-# end stops the running program, if there is one. The shell sets $! before it handles a signal; it may handle one before
-# it assigns $! to another variable.
+# end stops the running program, if any. It uses $!, which the shell sets before it handles a signal: a copy of $! might
+# not be set yet.
 end() {
   [ -z "${!:-}" ] || kill "$!" 2>/dev/null || true
 }
@@ -74,10 +74,10 @@ rm -f "$WORK/passed.gate"
 
 VERSION=$(cat "$WORK/version")
 export VERSION
-# A version goes on only if the stages before passed it in this run.
+# Continue only if every earlier stage of this run passed this version.
 for before in train evaluate; do
   if [ "$(cat "$WORK/passed.$before" 2> /dev/null)" != "$VERSION, $REQUEST, $RUN" ]; then
-    echo "The stage $before has not passed version $VERSION in this run: start a new run." >&2
+    echo "The stage $before did not pass version $VERSION in this run. Start a new run." >&2
     exit 1
   fi
 done
@@ -98,8 +98,8 @@ while true; do
     answered=yes
     ;;
   4)
-    # To the first question, it would give the same answer again.
-    echo "The service refuses the question." >&2
+    # If the first request is refused, retrying will not help.
+    echo "The service refused the request." >&2
     [ -n "$answered" ] || exit 1
     ;;
   *) echo "The service did not respond." >&2 ;;
@@ -107,7 +107,7 @@ while true; do
   left=$((deadline - $(date +%s)))
   if [ "$left" -le 0 ]; then
     undecided='fail'
-    # A service that does not respond may know by now that the version is worse.
+    # Without a response, always fail: the service may already have found the version to be worse.
     [ "$verdict" -eq 3 ] || undecided=fail
     echo "No verdict before the deadline: $undecided." >&2
     [ "$undecided" = pass ] && exit 0

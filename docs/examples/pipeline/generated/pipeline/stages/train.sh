@@ -14,7 +14,7 @@ esac
 RUN=${RUN:-a run by hand}
 policy='cartpole'
 if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
-  echo "The request is for another policy than $policy, so nothing is done."
+  echo "The request is for a policy other than $policy, so nothing is done."
   exit "${SKIPPED:-0}"
 fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
@@ -22,7 +22,7 @@ export WORK
 token=$(mktemp)
 printf '%s' "${REWARDWATCH_STATUS_TOKEN:-}" > "$token"
 
-# ask sends a request to the service, with the token if there is one.
+# ask sends a request to the service, with the token if one is set.
 ask() {
   if [ -s "$token" ]; then
     rewardwatch "$@" --server "$SERVICE" --token-file "$token"
@@ -31,8 +31,8 @@ ask() {
   fi
 }
 
-# report sends the status of the retraining to the service. The service may have closed the request in the meantime, so a
-# failed report does not fail the stage.
+# report sends the status of the retraining to the service. If that fails, the stage continues, because the service may
+# have closed the request in the meantime.
 report() {
   [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
 }
@@ -50,14 +50,14 @@ finish() {
 }
 trap finish EXIT
 
-# A shell handles a signal only after its foreground program has ended, so the program runs in the background.
+# run runs a program in the background, because a shell handles signals only after its foreground program has ended.
 run() {
   "$@" &
   wait "$!"
 }
 
-# end stops the running program, if there is one. The shell sets $! before it handles a signal; it may handle one before
-# it assigns $! to another variable.
+# end stops the running program, if any. It uses $!, which the shell sets before it handles a signal: a copy of $! might
+# not be set yet.
 end() {
   [ -z "${!:-}" ] || kill "$!" 2>/dev/null || true
 }
@@ -72,11 +72,11 @@ mkdir -p "$WORK"
 echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) train" >> "$WORK/stages.log"
 rm -f "$WORK/passed.train"
 
-# A variable of the machine or the image would be the version of each run.
+# Ignore any VERSION inherited from the environment; otherwise every run would use it.
 VERSION=$(date -u +%Y-%m-%dT%H-%M-%SZ)
 export VERSION
-rm -f "$WORK"/passed.* # they are of another version
+rm -f "$WORK"/passed.* # left over from another version
 printf '%s\n' "$VERSION" > "$WORK/version"
 report started
 run python pipeline/train.py
-VERSION=$(cat "$WORK/version") # the training may have chosen another name
+VERSION=$(cat "$WORK/version") # the training may have set another version
