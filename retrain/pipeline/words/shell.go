@@ -55,6 +55,8 @@ var (
 	quickly = regexp.MustCompile(`^(?:-h|-V|-VV|-v|--version|--help)$`)
 	// interpreter matches programs that run the file, the module or the script in their arguments.
 	interpreter = regexp.MustCompile(`^(?:python[0-9.]*|node|ruby|perl|Rscript|(?:ba|da|a|k|z)?sh)$`)
+	// ofNode matches options with which node runs something without a further word.
+	ofNode = regexp.MustCompile(`^--(?:test$|(?:eval|print|run)=)`)
 	// needsNext matches options of an interpreter that need a further word.
 	needsNext = regexp.MustCompile(`^-[A-Za-z]*[ceEmWX]$`)
 )
@@ -94,7 +96,8 @@ func unfinished(words []string) string {
 	options := words[at+1:]
 	isOption := func(w string) bool { return strings.HasPrefix(w, "-") && len(w) > 1 }
 	switch {
-	case isShell(name) && slices.Contains(options, "-s") || slices.ContainsFunc(options, quickly.MatchString):
+	case isShell(name) && slices.Contains(options, "-s") || slices.ContainsFunc(options, quickly.MatchString),
+		name == "node" && slices.ContainsFunc(options, ofNode.MatchString):
 	case len(options) > 0 && needsNext.MatchString(last) && !slices.ContainsFunc(options, func(w string) bool { return !isOption(w) }):
 		return "must be followed by what " + name + " " + last + " is to run"
 	case !slices.ContainsFunc(options, func(w string) bool {

@@ -79,7 +79,7 @@ func TestInterpretersNeedAProgram(t *testing.T) {
 		"sh -c": "must be followed by what sh -c is to run", "sudo bash -euc": "must be followed by what bash -euc is to run",
 		"python -m": "must be followed by what python -m is to run", "python3.12 -u": "must be followed by the program", "/bin/sh": "must be followed by the program",
 		"python -mpkg": "", "python --version": "", "python -c print()": "", "python train.py -m": "", "node -e": "must be followed by what", "bash -s": "",
-		"kubectl exec -i pod -- sh": "", "python -m pkg": "", "sh deploy.sh": "", "./sh.py": "", "perl -V": "", "node app.js": "", "env python": "must be followed by the program",
+		"kubectl exec -i pod -- sh": "", "python -m pkg": "", "sh deploy.sh": "", "./sh.py": "", "perl -V": "", "node app.js": "", "node --test": "", "node --eval=1": "", "node --print=1": "", "node --run=build": "", "node --test-only": "must be followed by the program", "python --test": "must be followed by the program", "env python": "must be followed by the program",
 	} {
 		words := strings.Fields(command)
 		if got := Fault(words, len(words)-1, nil); (got == "") != (want == "") || !strings.Contains(got, want) {

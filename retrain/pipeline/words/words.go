@@ -207,7 +207,7 @@ func misspelled(script string, known []string) string {
 
 var (
 	inQuotes = regexp.MustCompile(`'[^']*'`)
-	inSmall  = regexp.MustCompile(`\$\{?([a-z_]+)\b`)
+	inSmall  = regexp.MustCompile(`(?s)\\.|\$\{?([a-z_]+)\b`) // or an escaped character, as in \$version for jq in double quotes
 )
 
 // lowercase returns what is wrong with a script that uses a variable of the stage in lowercase, which nothing sets. What is
@@ -226,5 +226,9 @@ func lowercase(script string, known []string) string {
 
 // sets reports whether a script assigns a variable, reads it from input, or says what to do if it is not set.
 func sets(script, name string) bool {
-	return regexp.MustCompile(`(?:^|[\s;&|({])` + name + `=|\b(?:for|read|read -r)\s+(?:\w+\s+)*` + name + `\b|\$\{` + name + `:?[-=+?]`).MatchString(script)
+	return regexp.MustCompile(`(?:^|[\s;&|({])` + name + `\+?=` +
+		`|\b(?:for|select|read|declare|typeset|local|export|readonly)\s+(?:(?:"[^"]*"|'[^']*'|[^\n;&|"'])*\s)?` + name + `\b` +
+		`|\bgetopts\s+(?:"[^"]*"|'[^']*'|\S+)\s+` + name + `\b` +
+		`|\(\((?:[^()\n]*[^\w$()\n])?(?:` + name + `\s*(?:[-+*/%]?=[^=]|\+\+|--)|(?:\+\+|--)` + name + `\b)` +
+		`|\$\{` + name + `:?[-=+?]`).MatchString(script)
 }

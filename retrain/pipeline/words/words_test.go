@@ -77,3 +77,34 @@ func TestFaultsOfWords(t *testing.T) {
 		}
 	}
 }
+
+// A script may set variables of its own, whatever they are called.
+func TestVariablesThatScriptsSet(t *testing.T) {
+	for script, want := range map[string]string{
+		`while IFS= read -r -d x work; do ship "$work"; done`: "",
+		`read -ra work; ship "${work[0]}"`:                    "",
+		`read -p "which one; or all? " image; ship $image`:    "",
+		`read -r name < a; ship $image`:                       "must not contain $image, which nothing sets",
+		`read -p "an $image" name; ship $image`:               "must not contain $image",
+		`select image in a b; do ship $image; done`:           "",
+		`select name in a b; do ship $image; done`:            "must not contain $image",
+		`declare -A image; ship ${image[a]}`:                  "",
+		`f() { local name version; ship $version; }`:          "",
+		`declare -A images; ship $image`:                      "must not contain $image",
+		`version+=x; ship $version`:                           "",
+		`((version += 1)); ship $version`:                     "",
+		`(( n = 2, version++ )); ship $version`:               "",
+		`((version > 1)) && ship $version`:                    "must not contain $version",
+		`((version == 1)) && ship $version`:                   "must not contain $version",
+		`while getopts ab image; do ship $image; done`:        "",
+		`while getopts image name; do ship $image; done`:      "must not contain $image",
+		`perl -e "my \$version = 1; print \$version"`:         "",
+		`echo "\\$version"`:                                   "must not contain $version",
+		`echo "$a$version"`:                                   "must not contain $version",
+		`jq --arg version 1 "\$version" a; ship $VERSION`:     "",
+	} {
+		if got := Fault([]string{"bash", "-c", script}, 2, nil); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", script, got, want)
+		}
+	}
+}
