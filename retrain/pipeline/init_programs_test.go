@@ -236,6 +236,9 @@ func TestProposedProgramsThatSave(t *testing.T) {
 	proposes(t, "tests", map[string]string{"train.py": off, "scripts/Test.py": tests}, []string{"CHANGE-ME.py] # scripts/Test.py is not proposed because it is interactive, or only tests an environment\n"}, nil)
 	proposes(t, "off", map[string]string{"train.py": off}, []string{`python "$OLDPWD/train.py" -save_model 1'`}, nil)
 	proposes(t, "on", map[string]string{"train.py": strings.Replace(train, "DEFAULT", "1", 1)}, []string{`python "$OLDPWD/train.py"'`}, nil)
+	unknown := strings.Replace(off, "torch.save(net, 'net.pt')", "if args.save_model:\n        keep(net)", 1)
+	proposes(t, "in a way of its own", map[string]string{"train.py": unknown}, []string{`python "$OLDPWD/train.py" -save_model 1'`}, nil)
+	proposes(t, "never", map[string]string{"train.py": strings.Replace(unknown, "args.save_model", "True", 1)}, []string{`python "$OLDPWD/train.py"'`}, []string{"-save_model"})
 	const play = "import torch\nif __name__ == '__main__':\n    parser.add_argument('-model_weights', type=str)\n    net = torch.load(parser.parse_args().model_weights)\n    net.predict(obs)\n"
 	proposes(t, "weights", map[string]string{"train.py": off, "evaluate.py": play}, []string{`python evaluate.py -model_weights "$WORK/net.pt"'`}, nil)
 }

@@ -29,7 +29,6 @@ var (
 	seedFlag    = regexp.MustCompile(`^(seed|random_seed)$`)
 	noDisplay   = regexp.MustCompile(`^(no_render|no_rendering|headless|no_display|no_gui|no_show|no_viewer|no_video|norender)$`)
 	loggingFlag = regexp.MustCompile(`^--?(track|wandb.*|with_wandb.*|use_wandb.*|push.*|capture-video|capture_video|render|live|gui|display|save[-_]video|video|upload.*)(=.*)?$`)
-	savesModel  = regexp.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
 	writtenName = regexp.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack|cleanrl_model))["']`)
 )
 
@@ -61,7 +60,8 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	args, model := p.base(), ""
 	out := f.output(p)
 	nothing := f.savesNothing(p)
-	if nothing && len(f.usedArguments(p)) >= enoughUsed { // it only writes what is not read again
+	saving := saves.Turns(f.reached(p), nothing)
+	if nothing && len(f.usedArguments(p)) >= enoughUsed && !slices.ContainsFunc(p.flags, saving) { // it only writes what is not read again
 		out = nil
 	}
 	if out != nil {
@@ -71,7 +71,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	args = f.madeInWork(p, out, onProcessor(p, f.require(p, args, k, model, false)))
 	for _, x := range p.flags {
 		switch {
-		case out != nil || nothing || !savesModel.MatchString(x.Key()) || has(args, x):
+		case out != nil || !saving(x) || has(args, x):
 		case x.Boolean && !x.IsOn():
 			args = append(args, x.On())
 		case slices.Equal(x.Choices, []string{"0", "1"}) && x.Value != "1":

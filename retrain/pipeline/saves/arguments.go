@@ -68,3 +68,21 @@ func DirectoryBefore(text, key string) string {
 func ReadsAt(text, key string) bool {
 	return regexp.MustCompile(`(?:load\w*|restore\w*|read\w*|open|listdir|glob|exists|isfile|isdir)\([^\n]*\.` + regexp.QuoteMeta(key) + `\b`).MatchString(text)
 }
+
+// ofSaving is an argument that turns saving of the model on.
+var ofSaving = regexp.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
+
+// Turns returns whether an argument turns saving of the model on, by its key. If the code seems to save nothing, it must use
+// the argument.
+func Turns(texts []string, nothing bool) func(modules.Option) bool {
+	return func(x modules.Option) bool {
+		return ofSaving.MatchString(x.Key()) && (!nothing || Uses(texts, x.Key()))
+	}
+}
+
+// Uses reports whether code may use an argument: it names it as an attribute, a key or a condition, or passes all on.
+func Uses(texts []string, key string) bool {
+	key = regexp.QuoteMeta(key)
+	uses := regexp.MustCompile(`(?:[\w)]\.|\b(?:if|and|or|not)[ \t]+)` + key + `\b(?:[^(\w]|$)|\[["']` + key + `["']\]|\*\*\w*(?:args|opts?|cfg|config)\b|\bvars\(`)
+	return slices.ContainsFunc(texts, uses.MatchString)
+}

@@ -15,9 +15,11 @@ var (
 	// fits is code that changes the weights of a model, by itself or by a library.
 	fits = regexp.MustCompile(`\.backward\(|\.learn\(|\.fit\(|\.train_on_batch\(|\.minimize\(|\bGradientTape\(|\bvalue_and_grad\(|\boptimi[sz]er\.(?:step|update)\(|\.apply_gradients\(`)
 	// models is code that leaves a model, also by a library.
-	models = regexp.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|save_(?:model|weights|path|dir)\s*=|\bWandbCallback\(`)
+	models = regexp.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|save_(?:model|weights|path|dir)\s*=|\b(?:push_to_hub|to_bytes)\(|\bWandbCallback\(`)
 	// others are words of saving that save no model: arguments, fields, pictures, and what an agent remembers.
-	others = regexp.MustCompile(`(?m)^[ \t]+\w+[ \t]*:[ \t]*[\w.\[\]| ]+(?:=[ \t]*[\w."'/-]*)?[ \t]*$|\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stat|reward|histor|log|config|args|json|csv|hyperparam)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(|(?i:memory|buffer|replay|monitor|logger|writer)\w*(?:\[\w+\])?\.(?:save|dump)\w*\(`)
+	others = regexp.MustCompile(`(?m)^[ \t]+\w+[ \t]*:[ \t]*[\w.\[\]| ]+(?:=[ \t]*[\w."'/-]*)?[ \t]*$|\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stats?(?:\b|_)|statistic|reward|histor|log|config|args|json|csv|hyperparam)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(|(?i:memory|buffer|replay|monitor|logger|writer)\w*(?:\[\w+\])?\.(?:save|dump)\w*\(`)
+	// ofModel are words in the name of a call that may save a model, whatever else it saves.
+	ofModel = regexp.MustCompile(`model|weight|state|param`)
 	// defined is a function that is named for saving, up to its body.
 	defined = regexp.MustCompile(`(?m)^([ \t]*)(?:async[ \t]+)?def[ \t]+(_?(?:save|dump|export)\w*)[ \t]*\((?:[^()]|\([^()]*\))*\)[^\n:]*:[ \t]*\n`)
 )
@@ -34,7 +36,7 @@ func Nothing(texts []string) bool {
 	var bodies, rest []string
 	names := map[string]bool{}
 	for _, text := range texts {
-		text = others.ReplaceAllString(text, "")
+		text = others.ReplaceAllStringFunc(text, withoutModel)
 		var kept strings.Builder
 		from := 0
 		for _, m := range defined.FindAllStringSubmatchIndex(text, maxDefined) {
@@ -59,6 +61,15 @@ func Nothing(texts []string) bool {
 		}
 		return false
 	})
+}
+
+// withoutModel returns a match of others if it is a call that may save a model, "" if it is to be left out.
+func withoutModel(found string) string {
+	name := found[strings.LastIndexByte(found, '.')+1:]
+	if called, ok := strings.CutSuffix(name, "("); ok && ofModel.MatchString(strings.ReplaceAll(called, "hyperparam", "")) {
+		return found
+	}
+	return ""
 }
 
 // elsewhere is a path that only a machine of the authors has.
@@ -121,7 +132,8 @@ var (
 	loadsOnly = regexp.MustCompile(`(?m)^[ \t]*((?:\w+_)?(?:load|test|eval|evaluate|play|demo|inference)(?:_\w+)?)[ \t]*=[ \t]*True[ \t]*$`)
 	// trainsNot is a constant that keeps a program from training.
 	trainsNot = regexp.MustCompile(`(?m)^[ \t]*((?:\w+_)?train(?:ing)?(?:_\w+)?)[ \t]*=[ \t]*False[ \t]*$`)
-	steps     = regexp.MustCompile(`(?m)^[ \t]*(?:[\w., \t]+=[ \t]*)?[\w.]*\b(?:learn|fit|train\w*|update\w*|optimi[sz]e\w*)\([^\n]*$`)
+	// steps are calls that may train, in other files too. An update alone may be one of statistics or of a buffer.
+	steps = regexp.MustCompile(`(?m)^[ \t]*(?:[\w., \t]+=[ \t]*)?[\w.]*\b(?:learn|fit|train\w*|update_(?:model|net|weight|polic|agent|actor|critic|param)\w*|optimi[sz]e\w*)\([^\n]*$`)
 )
 
 // Off returns the constant that keeps a program from training as it is written, as in load_checkpoint = True, "" for none.
@@ -143,11 +155,19 @@ func Off(code string) string {
 
 // onlyGuarded reports whether all that code does to train is in the blocks after some conditions.
 func onlyGuarded(code string, guards *regexp.Regexp) bool {
-	inside := 0
+	guarded, from := false, 0
+	var outside strings.Builder
 	for _, g := range guards.FindAllStringSubmatchIndex(code, maxDefined) {
-		inside += len(steps.FindAllString(code[g[1]:pytext.BlockEnd(code, g[1], g[3]-g[2])], -1))
+		if g[0] < from {
+			continue
+		}
+		end := pytext.BlockEnd(code, g[1], g[3]-g[2])
+		guarded = guarded || steps.MatchString(code[g[1]:end])
+		outside.WriteString(code[from:g[0]] + "\n")
+		from = end
 	}
-	return inside > 0 && inside == len(steps.FindAllString(code, -1))
+	rest := outside.String() + code[from:]
+	return guarded && !steps.MatchString(rest) && !fits.MatchString(rest)
 }
 
 var (

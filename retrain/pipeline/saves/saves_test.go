@@ -22,6 +22,15 @@ func TestNothing(t *testing.T) {
 		"a library":                    {[]string{fit + "Trainer(max_epochs=3).fit(net)\n"}, false},
 		"hyperparameters":              {[]string{fit + "self.save_hyperparameters()\n"}, true},
 		"fields":                       {[]string{fit + "class Args:\n    save: bool = False\n    save_checkpoint_dir: str = None\n    checkpoint_interval: int = 25000\n"}, true},
+		"a state":                      {[]string{fit + "save_state(net, path)\n"}, false},
+		"a state of the training":      {[]string{fit + "utils.save_training_state(path)\n"}, false},
+		"a state of a logger":          {[]string{fit + "logger.save_state({'env': env}, None)\n"}, false},
+		"a state that is defined":      {[]string{fit, "def save_state_dict(net):\n    torch.save(net.state_dict(), path)\n"}, true},
+		"with the configuration":       {[]string{fit + "save_config_and_model(c, net)\n"}, false},
+		"with logs":                    {[]string{fit + "save_weights_and_logs(net)\n"}, false},
+		"statistics":                   {[]string{fit + "save_stats(x)\nsave_stats_of_run(x)\nsave_statistics(x)\nsave_run_stat(x)\n"}, true},
+		"a hub":                        {[]string{fit + "model.push_to_hub('a/b')\n"}, false},
+		"bytes":                        {[]string{fit + "f.write(flax.serialization.to_bytes(p))\n"}, false},
 		"a checkpoint":                 {[]string{fit + "self.checkpoint(net)\n"}, false},
 	} {
 		if got := Nothing(test.texts); got != test.want {
@@ -36,10 +45,16 @@ func TestOff(t *testing.T) {
 		loop:                               "load_checkpoint",
 		loop + "agent.learn()\n":           "",
 		loop + "load_checkpoint = False\n": "",
-		"load_checkpoint = False\nif not load_checkpoint:\n    agent.learn()\n": "",
-		"do_train = False\nif do_train:\n    model.fit(x)\nplay()\n":            "do_train",
-		"train_it = False\nmodel.fit(x)\n":                                      "",
-		"":                                                                      "",
+		"load_checkpoint = False\nif not load_checkpoint:\n    agent.learn()\n":                             "",
+		"do_train = False\nif do_train:\n    model.fit(x)\nplay()\n":                                        "do_train",
+		"do_eval = True\nif not do_eval:\n    stats.update(a)\nfor x in y:\n    loss.backward()\n":          "",
+		"load_model = True\nif not load_model:\n    buffer.update(x)\noptimizer.step()\n":                   "",
+		"load_model = True\nif not load_model:\n    agent.train(x)\nloss.backward()\n":                      "",
+		"load_model = True\nif not load_model:\n    buffer.update(x)\nplay()\n":                             "",
+		"load_model = True\nif not load_model:\n    agent.update_model(x)\nplay()\n":                        "load_model",
+		"load_model = True\nif not load_model:\n    agent.learn()\n    loss.backward()\nbuffer.update(x)\n": "load_model",
+		"train_it = False\nmodel.fit(x)\n":                                                                  "",
+		"":                                                                                                  "",
 	} {
 		if got := Off(code); got != want {
 			t.Errorf("%q: %q, want %q", code, got, want)
@@ -80,6 +95,17 @@ func TestElsewhere(t *testing.T) {
 	for code, want := range map[string]string{"a = '/Users/x/data'\n": "/Users/x/data", "a = r'C:\\data\\x'\n": "C:\\data\\x", "a = 'data/x'\n": "", "a = '/tmp/x'\n": ""} {
 		if got := Elsewhere(code); got != want {
 			t.Errorf("%q: %q, want %q", code, got, want)
+		}
+	}
+}
+
+func TestUses(t *testing.T) {
+	for code, want := range map[string]bool{
+		"if args.save:\n": true, "if not save:\n": true, "x = args['save']\n": true, "main(**vars(args))\n": true, "run(**args)\n": true, "y = args.save": true,
+		"torch.save(net)\n": false, "    save: bool = False\n": false, "p.add_argument('--save')\n": false, "args.save_dir\n": false, "x = y ** 2\n": false,
+	} {
+		if got := Uses([]string{"", code}, "save"); got != want {
+			t.Errorf("%q: %v", code, got)
 		}
 	}
 }
