@@ -107,6 +107,10 @@ func TestProposedNeedsOfPrograms(t *testing.T) {
 	} {
 		proposes(t, name, map[string]string{"train.py": test.code}, test.want, test.never)
 	}
+	const draws = "import gymnasium as gym\nimport torch\nimport keras\nloss.backward()\ntorch.save(net, 'net.pt')\nkeras.utils.plot_model(model, 'a.png')\n"
+	proposes(t, "a declaration", map[string]string{"train.py": draws, "requirements.txt": "pydot>=2\ntorch\nkeras\n"}, []string{"- pydot==", "# - graphviz #"}, []string{"pydot==1.4.2"})
+	proposes(t, "a wide declaration", map[string]string{"train.py": draws, "requirements.txt": "pydot>=1\ntorch\nkeras\n"}, []string{"- pydot==1.4.2"}, nil)
+	proposes(t, "a plot of its own", map[string]string{"train.py": train + "plot_model(net)\n"}, nil, []string{"pydot", "graphviz"})
 	proposes(t, "an example", map[string]string{"examples/train.py": train + "keras.utils.plot_model(model, 'a.png')\n", "README.md": "```\npython examples/train.py\n```\n"}, []string{"# - graphviz #"}, nil)
 	proposes(t, "a build for GPUs", map[string]string{"requirements.txt": "tensorflow-gpu==2.1.0\nnumpy==1.18.2\n", "train.py": train}, []string{"base: python:3.7.17-slim-bookworm # requirements.txt requires "}, nil)
 	for page, base := range map[string]string{"The template is for `Python 3.8.12`, built on JAX.": "python:3.8.", "__Prerequisites:__ Python 3.10 ": "python:3.10.", "It runs with `Python 3.8+`.": ""} {

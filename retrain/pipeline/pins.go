@@ -157,7 +157,10 @@ func (p *dependencies) forCalls(library string) {
 	}
 	if p.calls.Drawn != "" && library == Custom {
 		p.need("pydot", p.calls.Drawn+" draws a model, for which Keras needs it")
-		p.limits["pydot"] = cmp.Or(p.limits["pydot"], "==1.4.2") // for all versions of Python
+		const v = "1.4.2" // for all versions of Python
+		if i := p.index("pydot"); i >= 0 && pins.Allowed(p.Packages[i].Wanted, v) {
+			p.limits["pydot"] = cmp.Or(p.limits["pydot"], "=="+v)
+		}
 	}
 	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && p.calls.Progress != "" && library == Custom && !strings.Contains(p.Packages[i].Name, "extra") {
 		p.need("tqdm", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")

@@ -39,6 +39,14 @@ type Interfaces struct {
 	zoo map[string]string // the first file with each family of environments of PettingZoo
 }
 
+const (
+	// importsRLlib is an import of RLlib, and what follows.
+	importsRLlib = `(?m:^[ \t]*(?:(?:from|import)[ \t]+ray\.rllib\b|from[ \t]+ray[ \t]+import[ \t]+[^\n]*\brllib\b))(?s:.*)`
+	// goneNames are wrappers that Gymnasium 1 no longer has, and goneWrapper the end of an import of one.
+	goneNames   = `(?:FrameStack|LazyFrames|StepAPICompatibility)\b`
+	goneWrapper = `[\w.]*[ \t]+import[ \t]+(?:\([^)]*|[^\n(]*)\b` + goneNames
+)
+
 var (
 	ofKeras2 = regexp.MustCompile(`_make_predict_function\b|manual_variable_initialization\b|\bnp_utils\b|\.(?:fit|predict|evaluate)_generator\(|\bkeras\.(?:engine|layers\.(?:merge|core|convolutional|advanced_activations))\b|\boptimizers\.legacy\b|tensorflow\.python\.keras\b|\b(?:Adam|RMSprop|SGD|Nadam|Adamax|Adagrad)\([ \t]*lr[ \t]*=`)
 	ofTF1    = regexp.MustCompile(`\b(?:tf|tensorflow)\.contrib\b|\btf\.(?:placeholder|Session|get_variable|variable_scope|global_variables_initializer)\(`)
@@ -53,13 +61,19 @@ var (
 	ofVideo        = regexp.MustCompile(`\bRecordVideo\(`)
 	hasTensorboard = regexp.MustCompile(`^(?i)(?:tensorboard|tensorflow|tf-nightly)$|^stable.baselines3\[.*extra`)
 
-	// ofSpecs are the names that RLlib changed, which Ray 2.31 still has.
-	ofSpecs = regexp.MustCompile(`\b(?:Single|Multi)AgentRLModuleSpec\b|\brl_module\.(?:marl_module|tf)\b|(?s:\brllib\b.*)(?:\.rollouts\(|\.exploration\([ \t\n]*(?:explore|exploration_config)\b)`)
+	// ofSpecs are the names that RLlib changed, which Ray 2.31 still has. Rollouts count as those of a config only.
+	ofSpecs = regexp.MustCompile(`\b(?:Single|Multi)AgentRLModuleSpec\b|\brl_module\.(?:marl_module|tf)\b|` + importsRLlib + `(?:\.exploration\([ \t\n]*(?:explore|exploration_config)\b|(?i:config|cfg)(?:(?:\(|\.\w+\()[^\n]*\))?\.rollouts\(|[cC]onfig\b(?s:.*)\n[ \t]*\.rollouts\()`)
 	// ofKeys and ofTrees are names that JAX removed.
 	ofKeys  = regexp.MustCompile(`(?m:^from jax\.config import\b)|\bjax\.random\.KeyArray\b|\bfrom jax\.random import\b[^\n]*\bKeyArray\b`)
 	ofTrees = regexp.MustCompile(`\bjax\.tree_(?:map|leaves|flatten|unflatten|structure|reduce)\(`)
 	// ofVectors are names that Gymnasium changed in its first version.
-	ofVectors = regexp.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["']|\bFrameStack\(|\bLazyFrames\b|\bStepAPICompatibility\b)`)
+	ofVectors = regexp.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["'])`)
+	// ofWrappers are the uses of wrappers that its first version no longer has, and ownWrappers the code of others.
+	ofWrappers = regexp.MustCompile(`\bfrom[ \t]+gymnasium\.wrappers` + goneWrapper +
+		`|\bgymnasium\.wrappers\.(?:\w+\.)?` + goneNames +
+		`|(?s:\bgymnasium\b.*)(?:\bfrom[ \t]+gym\.wrappers` + goneWrapper + `|\bgym\.wrappers\.(?:\w+\.)?` + goneNames + `)` +
+		`|\bfrom[ \t]+gymnasium[ \t]+import[ \t]+[^\n]*\bwrappers\b(?s:.*)\bwrappers\.` + goneNames)
+	ownWrappers = regexp.MustCompile(`\bclass[ \t]+` + goneNames + `[ \t]*(?:\([ \t]*(?:\w+\.)?\w+[ \t,)]|\([ \t]*\)|:)`)
 
 	// ofGymnasium1 are names and arguments that its first version brought.
 	ofGymnasium1 = regexp.MustCompile(`\b(?:TransformObservation|TransformAction)\([^\n]*_space\b|\bFrameStackObservation\b|\bAutoresetMode\b|["']final_obs["']|\bAddRenderObservation\b|\bwrappers\.vector\b`)
@@ -111,6 +125,9 @@ func (i *Interfaces) Take(file string, text []byte) {
 			}
 			i.zoo[family] = file
 		}
+	}
+	if i.vectors == "" && ofWrappers.Match(text) && !ownWrappers.Match(text) {
+		i.vectors = file
 	}
 	if i.TF1 == "" && ofTF1.Match(text) && !asTF1.Match(text) {
 		i.TF1 = file

@@ -18,9 +18,12 @@ func OnlyFor(name string) string {
 	return ""
 }
 
+// drawsModel is code that imports Keras and draws a model with it.
+const drawsModel = `(?m:^[ \t]*(?:from|import)[ \t]+[^\n]*\bkeras\b)(?s:.*)\bplot_model\(|\bkeras\.utils\.(?:\w+\.)?plot_model\(`
+
 var (
 	// ofDrawing draws a model of Keras.
-	ofDrawing = regexp.MustCompile(`\bplot_model\(`)
+	ofDrawing = regexp.MustCompile(drawsModel)
 	// ofRender has environments draw, and ofOldRender those of Gym before 0.26.
 	ofRender    = regexp.MustCompile(`\brender_mode["']?\s*[=:]\s*["']|\bRecordVideo\(`)
 	ofOldRender = regexp.MustCompile(`\benvs?\.render\(`)
@@ -40,7 +43,7 @@ var (
 	}{
 		{"ffmpeg", regexp.MustCompile(`\bwriter\s*=\s*["']ffmpeg["']|\bFFMpegWriter\(|["']ffmpeg["'][ \t]*,[ \t]*["']-`)},
 		{"fonts-dejavu-core", regexp.MustCompile(`\btruetype\(\s*["']DejaVu`)},
-		{"graphviz", regexp.MustCompile(`\bplot_model\(|\bgraphviz\.(?:Digraph|Graph|Source)\(|\bmake_dot\(`)},
+		{"graphviz", regexp.MustCompile(drawsModel + `|\bgraphviz\.(?:Digraph|Graph|Source)\(|\bmake_dot\(`)},
 		{"imagemagick", regexp.MustCompile(`\bwriter\s*=\s*["']imagemagick["']|\bImageMagickWriter\(`)},
 		{"libegl1", regexp.MustCompile(`MUJOCO_GL["']\]?\s*[,=]\s*["']egl\b|PYOPENGL_PLATFORM["']\]?\s*[,=]\s*["']egl\b`)},
 		{"libosmesa6", regexp.MustCompile(`MUJOCO_GL["']\]?\s*[,=]\s*["']osmesa\b|PYOPENGL_PLATFORM["']\]?\s*[,=]\s*["']osmesa\b`)},
