@@ -2,28 +2,29 @@ package detectors
 
 import "math"
 
-// The score of a decision under a law moves slowly while a policy learns, as it chooses other actions where the law errs.
-// So what is tolerated of it is how far scores had moved until lately, in that direction, and a part of the standard error.
+// While a policy learns, the scores of its decisions under a law move slowly, because it chooses other actions in situations
+// where the law errs. The tolerated shift is therefore the shift of earlier scores, in its direction, plus a part of its
+// standard error.
 const (
-	latelyUnits = 60  // the newest units, which do not tell what is tolerated: what has changed among them is to be found
-	slowUnits   = 400 // the units before these
-	leastSlow   = 100 // of these with a value; with fewer, all is tolerated that may be
-	slowError   = .5  // standard errors that are tolerated in addition
-	slowEvery   = 20  // units after which it is computed again
+	latelyUnits = 60  // newest units, which are left out: a change among them must be found
+	slowUnits   = 400 // units before these, from which the tolerated shift is computed
+	leastSlow   = 100 // least number of these with a value; with fewer, the largest shift is tolerated
+	slowError   = .5  // standard errors that are added
+	slowEvery   = 20  // units between two computations
 )
 
-// Slow is by how much the mean of a quantity may be higher or lower than the baseline's without an alarm. It is computed
-// from the values of earlier units, and need not be saved.
+// Slow holds by how much the mean of a quantity may lie above or below that of the baseline without an alarm. It is computed
+// from the values of earlier units, so it need not be saved.
 type Slow struct {
 	Higher, Lower float64
 	to            int64 // ordinal of the unit after those that it is computed from, if that is above 0
 }
 
-// Within returns that so much is tolerated on either side.
+// Within returns a Slow that tolerates the same shift in both directions.
 func Within(tolerated float64) Slow { return Slow{Higher: tolerated, Lower: tolerated} }
 
-// At returns what is tolerated of a unit, at most so much. valueOf returns the value of a unit, NaN if there is none; mean is
-// that of the baseline, and f the dependence factor.
+// At returns the shift that is tolerated at a unit, which is at most most. valueOf returns the value of an earlier unit, or NaN
+// if it has none. mean is the mean of the baseline, and f its dependence factor.
 func (s Slow) At(ordinal int64, valueOf func(int64) float64, mean, f, most float64) Slow {
 	to := (ordinal - latelyUnits) / slowEvery * slowEvery
 	if s.to == to && to > 0 {

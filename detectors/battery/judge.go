@@ -11,8 +11,8 @@ import (
 )
 
 // Judge runs the tests of a frozen group without describing what they find. As long as no stream is in a telemetry
-// fault, it alarms at the same units as the group, but for laws of single decisions, of which it tolerates more. Its
-// walks are separate.
+// fault, it alarms at the same units as the group, except for laws of single decisions, whose largest tolerated shift it
+// always tolerates. Its walks are separate.
 type Judge struct {
 	Tests   []*stream.Quantity
 	Columns []int // by test, the column of its values in a sample

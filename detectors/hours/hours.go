@@ -43,9 +43,9 @@ func Compare(streams []*stream.Stream, units int, e stream.Ends) {
 // follows reports whether the evidence of the quantity may count less at some hours.
 func follows(q *stream.Quantity) bool { return q.Mix == nil && q.Ranks != nil && q.Walks() != nil }
 
-// compared returns the scores of quantities by unit, NaN where a unit has none. It leaves out what is computed from lessons of the
-// baseline, whose scores there are those of other lessons than later, and what equals another quantity, such as the return of
-// single steps their reward.
+// compared returns the scores of quantities by unit, NaN where a unit has none. It omits learned quantities, which are scored
+// differently in the baseline than later, and quantities that equal another one, such as the return of single steps, which
+// equals the reward.
 func compared(streams []*stream.Stream, units int, e stream.Ends) (series [][]float64) {
 	var used []*stream.Quantity
 	for _, primary := range []bool{true, false} {
@@ -114,7 +114,7 @@ func withoutTrend(x []float64) []float64 {
 	return x
 }
 
-// standardized gives values the mean 0 and the variance 1; it overwrites them. Those that are all the same become 0.
+// standardized shifts and scales values in place to mean 0 and variance 1. If all are equal, they become 0.
 func standardized(x []float64) []float64 {
 	mean, sd := stat.PopMeanStdDev(x, nil)
 	for i := range x {

@@ -278,7 +278,7 @@ func (t *Test) due() bool {
 	}
 }
 
-// refine counts a unit, and recomputes the limits if that is due. It waits while a walk is more than half way up,
+// refine counts a unit, and recomputes the limits if that is due. It waits while a walk is more than halfway up,
 // because a change may be in progress and its units must not count. Units also do not count if the rate over all
 // units would lie outside the limits: it is then no longer the rate of the baseline.
 func (t *Test) refine(rare bool) {

@@ -73,8 +73,7 @@ func coversHours(times []int64) bool {
 	var n [hoursOfDay]float64
 	for _, ts := range times {
 		if ts != 0 {
-			hour := floorDiv(ts, int64(time.Hour))
-			n[hour-hoursOfDay*floorDiv(hour, hoursOfDay)]++
+			n[hourOfDay(ts)]++
 		}
 	}
 	return slices.Min(n[:]) >= max(1, leastOfHour*float64(len(times))/hoursOfDay)

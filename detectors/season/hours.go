@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/stat"
-
-	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 // HourFactors holds by how much the dependence factor of each hour of the day exceeds that of all hours. Exported fields are
@@ -20,16 +18,16 @@ type HourFactors struct {
 const (
 	factorSteps = 32
 	factorLags  = 20
-	// leastOfHours is the least share of the values that the factor of an hour is from, and leastStratum their least number.
+	// leastOfHours is the least share of all values from which the factor of an hour is estimated; leastStratum is their least
+	// number.
 	leastOfHours = .05
 )
 
-// The scores of successive units are summed in blocks of leastBlock units or, if there would be more than mostBlocks of them,
-// of more; of units of at most blockHours hours.
+// The scores of successive units are summed in blocks.
 const (
-	leastBlock = 10
-	mostBlocks = 300
-	blockHours = 4
+	leastBlock = 10  // units in a block, or more if there were otherwise more than mostBlocks
+	mostBlocks = 300 // about the largest number of blocks
+	blockHours = 4   // longest duration of a block; units that take longer are not compared
 )
 
 // Variances are compared by the first harmonics of the day, with as many random orders of the blocks.
@@ -194,16 +192,6 @@ func NewHourFactors(series [][]float64, times []int64, factor, inflation float64
 		return nil
 	}
 	return f
-}
-
-// Weigh sets how much the evidence of a unit at a time counts for the walks of a quantity. f may be nil.
-func (f *HourFactors) Weigh(of interface{ Walks() *detectors.Walks }, ts int64) {
-	if f == nil {
-		return
-	}
-	if w := of.Walks(); w != nil {
-		w.Weigh(1 / f.At(ts))
-	}
 }
 
 // At returns by how much less evidence counts at a time: 1 if it does not. f may be nil.

@@ -320,7 +320,9 @@ func (q *Quantity) setValue(v *value, r *Reading, tolerated detectors.Slow) {
 		v.slot = q.Ranks.Slot(r.X)
 	}
 	v.hits, v.steps = r.Counts()
-	q.Hours.Weigh(q, r.Ts)
+	if q.Hours != nil {
+		q.Walks().Weigh(1 / q.Hours.At(r.Ts))
+	}
 }
 
 func (q *Quantity) test(v *value, ordinal int64, held bool) {

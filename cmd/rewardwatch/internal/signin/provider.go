@@ -23,7 +23,7 @@ import (
 
 // Reasons why a sign-in failed, for errors.Is.
 var (
-	// ErrUnavailable means that the provider does not answer, or gives an invalid answer.
+	// ErrUnavailable means that the provider does not respond, or that its response is invalid.
 	ErrUnavailable = errors.New("the sign-in provider cannot be reached")
 	// ErrRefused means that the provider does not confirm the person, so the attempt may be a guess.
 	ErrRefused = errors.New("the sign-in was not confirmed by the provider")
