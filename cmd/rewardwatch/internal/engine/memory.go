@@ -48,10 +48,11 @@ const (
 type ceiling struct {
 	limit     int64
 	residents *capacity.Residents
-	mu        sync.Mutex // guards the next six
+	mu        sync.Mutex // guards the next seven
 	samples   []metrics.Sample
-	cycle     uint64       // the garbage collection after which live was measured
-	live      int64        // bytes on the heap after that collection, without the groups
+	cycle     uint64       // the garbage collection after which heap and live were measured
+	heap      int64        // bytes on the heap after that collection
+	live      int64        // the same without the groups
 	usualPace int          // GOGC before it was changed here
 	paced     int          // current GOGC
 	restores  int          // number of restores in progress
@@ -131,8 +132,9 @@ func (c *ceiling) measure() {
 	metrics.Read(c.samples)
 	bytes := func(i int) int64 { return int64(c.samples[i].Value.Uint64()) }
 	if cycle := c.samples[sampleCycles].Value.Uint64(); cycle != c.cycle {
-		c.cycle, c.live = cycle, bytes(sampleLive)-c.residents.Bytes()
-		c.pace(bytes(sampleLive))
+		c.cycle, c.heap = cycle, bytes(sampleLive)
+		c.live = c.heap - c.residents.Bytes()
+		c.pace()
 	}
 	heap := bytes(sampleReleased) + bytes(sampleHeapFree) + bytes(sampleHeapObjects) + bytes(sampleHeapUnused)
 	files := mappedFiles()
@@ -145,7 +147,7 @@ func (c *ceiling) measure() {
 // pace makes garbage collections more frequent while open decisions take up much of the heap. At Go's own pace, garbage
 // of the same size would accumulate between two collections, although open decisions contain no pointers and cost the
 // collector nothing.
-func (c *ceiling) pace(live int64) {
+func (c *ceiling) pace() {
 	if c.opaque == nil || c.held.Load() == unheld || c.usualPace < 0 {
 		return
 	}
@@ -153,8 +155,8 @@ func (c *ceiling) pace(live int64) {
 	if c.restores > 0 {
 		percent *= 3
 	}
-	if opaque := c.opaque(); opaque > leastGarbage && live > opaque {
-		percent = int(int64(percent) * max(live-opaque, leastGarbage) / live)
+	if opaque := c.opaque(); opaque > leastGarbage && c.heap > opaque {
+		percent = int(int64(percent) * max(c.heap-opaque, leastGarbage) / c.heap)
 	}
 	c.setPace(percent)
 }
@@ -166,7 +168,7 @@ func (c *ceiling) restore(more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.restores += more
-	c.pace(0)
+	c.pace()
 }
 
 func (c *ceiling) setPace(percent int) {

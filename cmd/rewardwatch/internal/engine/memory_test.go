@@ -452,6 +452,11 @@ func TestGarbageIsCollectedLessDuringRestores(t *testing.T) {
 			t.Errorf("with %d restores, GOGC is %d, want %d", c.restores, got, step.want)
 		}
 	}
+	c.heap, c.opaque = 100<<20, func() int64 { return 60 << 20 }
+	c.restore(1)
+	if got, want := pace(), 3*usual*40/100; got != want {
+		t.Errorf("during a restore, with 60 of 100 MiB in open decisions, GOGC is %d, want %d", got, want)
+	}
 	letGo()
 	if got := pace(); got != usual {
 		t.Errorf("in the end, GOGC is %d, want %d", got, usual)
