@@ -6,7 +6,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Kind returns the kind of the actions.
+// Kind returns the kind of actions that the units have: numeric if the share of units with numeric actions exceeds
+// factor.NumericShare, otherwise categories if any unit has them.
 func (w *Warmup) Kind() ingest.ActionKind {
 	var units [3]int
 	for i := range w.Each {
@@ -22,7 +23,7 @@ func (w *Warmup) Kind() ingest.ActionKind {
 	return ingest.ActionNone
 }
 
-// Actions returns the categories of the units that have any.
+// Actions returns the action counts of the units that have any.
 func (w *Warmup) Actions() []stream.ActionCounts {
 	var out []stream.ActionCounts
 	for i := range w.Each {
@@ -33,7 +34,7 @@ func (w *Warmup) Actions() []stream.ActionCounts {
 	return out
 }
 
-// ActionCounts returns how often each category was taken in the units for which in returns true.
+// ActionCounts returns how often each action was taken in the units for which in returns true.
 func (w *Warmup) ActionCounts(in func(unit int) bool) map[string]int64 {
 	counts := map[string]int64{}
 	for i := range w.Each {
@@ -47,7 +48,8 @@ func (w *Warmup) ActionCounts(in func(unit int) bool) map[string]int64 {
 	return counts
 }
 
-// Shares returns the shares that are judged, by unit, without the units used to choose the actions.
+// Shares returns the action shares to be judged, with their values by unit. Units used to choose the actions have no
+// value.
 func (w *Warmup) Shares(choice stream.ActionChoice) []*stream.Quantity {
 	judged := stream.NewActionShares(choice)
 	out := make([]*stream.Quantity, len(judged.Names))
@@ -68,7 +70,7 @@ func (w *Warmup) Shares(choice stream.ActionChoice) []*stream.Quantity {
 	return out
 }
 
-// Mixes returns the quantities computed from the actions of the last units. base counts the actions of all units.
+// Mixes returns the quantities that are computed from all actions of a unit. base counts the actions of all units.
 func (w *Warmup) Mixes(base map[string]int64) (all []*stream.Quantity) {
 	units := w.Actions()
 	for _, form := range stream.MixForms() {
@@ -91,7 +93,8 @@ func (w *Warmup) mix(form stream.MixForm, units []stream.ActionCounts, base map[
 	return q
 }
 
-// ChooseActions chooses the actions that are judged one by one.
+// ChooseActions returns the actions to be judged one by one: all of them if there are few, otherwise those chosen on
+// some of the units.
 func (w *Warmup) ChooseActions() stream.ActionChoice {
 	counts := w.ActionCounts(func(int) bool { return true })
 	if all := stream.Commonest(counts, stream.JudgedActions+1); len(all) <= stream.JudgedActions {

@@ -8,11 +8,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// leastAmounts is the least number of other values. Fewer carry hardly any branch.
+// leastAmounts is the minimum number of values that differ from the usual one. Fewer support hardly any branch.
 const leastAmounts = 40
 
-// Amounts returns the lesson of the values of a stream other than its usual one; nil if no value is that common, or if
-// the others are few or hardly differ. Of the return, there is none if a stream has rewards, whose mean shows the same.
+// Amounts returns the lesson of the values of a stream that differ from its usual value. It returns nil if no value is
+// that common, or if the others are few or hardly differ from each other. It also returns nil for the return if any
+// stream has rewards, whose mean shows the same.
 func Amounts(s *stream.Stream, of []*stream.Stream) *Lesson {
 	q := s.Find(signals.MainQuantity(s.Signal))
 	hasReward := slices.ContainsFunc(of, func(other *stream.Stream) bool { return other.Signal == "reward" })

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// purchases returns a stream of 1,000 values, of which those from the first one up to usual are 0.
+// purchases returns a stream of 1,000 values, of which the first usual values are 0.
 func purchases(signal string, usual int, amount func(*rand.Rand) float64) *stream.Stream {
 	rng := rand.New(rand.NewPCG(80, 1))
 	q := &stream.Quantity{Name: signals.MainQuantity(signal)}
@@ -24,7 +24,7 @@ func purchases(signal string, usual int, amount func(*rand.Rand) float64) *strea
 	return &stream.Stream{Signal: signal, Quantities: []*stream.Quantity{q}}
 }
 
-// withSteps gives the units of a stream so many steps each, of which one differs from the usual value 0.
+// withSteps gives each unit of a stream the given number of steps, of which one differs from the usual value 0.
 func withSteps(s *stream.Stream, steps float64) *stream.Stream {
 	mean, sd := s.Quantities[0], &stream.Quantity{Name: signals.StepSD}
 	for i := range mean.Warm {
@@ -37,7 +37,8 @@ func withSteps(s *stream.Stream, steps float64) *stream.Stream {
 	return s
 }
 
-// Of several steps, those that differ count: their reward is the amount, and one that is always the same is none.
+// In units of several steps, the steps that differ from the usual value count: their reward is the amount. Amounts that
+// are always the same are not learned.
 func TestAmountsOfSteps(t *testing.T) {
 	differ := func(rng *rand.Rand) float64 { return float64(10 + rng.IntN(30)) }
 	one, several := purchases("reward", 700, differ), withSteps(purchases("reward", 700, differ), 20)
@@ -61,7 +62,7 @@ func TestWhatHasAmounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		of     *stream.Stream
 		others []*stream.Stream
-		want   int // amounts, 0 for no lesson
+		want   int // number of amounts; 0 for no lesson
 	}{
 		"a tenth of the rewards":      {reward, nil, 100},
 		"just enough":                 {purchases("reward", 960, differ), nil, 40},

@@ -2,8 +2,9 @@ package baseline
 
 import "time"
 
-// Covered returns whether a time lies in an hour of the day that the units up to a time cover, on days of its kind: working
-// days or weekends. Units of both kinds that cover less than a week are judged together, and cover neither.
+// Covered returns a function that reports whether a time lies in an hour of the day that the units up to the time until
+// cover, on days of the same kind: working days or weekends. If units of less than a week include both kinds, no hour
+// counts as covered.
 func (w *Warmup) Covered(until int64, zone *time.Location) func(ts int64) bool {
 	var hours [2][roundParts]bool
 	var days [2]bool
@@ -21,7 +22,7 @@ func (w *Warmup) Covered(until int64, zone *time.Location) func(ts int64) bool {
 	}
 }
 
-// dayAndHour returns 1 for a time on a weekend, else 0, and its hour of the day in UTC.
+// dayAndHour returns 1 for a time on a weekend and 0 otherwise, and the hour of the day in UTC.
 func dayAndHour(ts int64, zone *time.Location) (day, hour int) {
 	if begin, _ := WeekendBounds(ts, zone); begin != 0 {
 		day = 1

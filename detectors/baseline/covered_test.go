@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Hours are known on days of the kind of the units that cover them, up to a time, unless the units mix both kinds for less
-// than a week.
+// An hour is covered if units of the same kind of day, up to a time, lie in it. If units of less than a week include
+// both kinds of days, no hour is covered.
 func TestCoveredHours(t *testing.T) {
 	const hour = int64(time.Hour)
 	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()

@@ -8,27 +8,28 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// LawLessons are the lessons of a law, one for each quantity of it; nil where too few units have scores.
+// LawLessons holds the lessons of a law by quantity; nil for a quantity that too few units have scores for.
 type LawLessons map[string]*Lesson
 
-// LessonsOfLaw returns the lessons of the mean scores under a law, of their mean squares and, of a policy that learns, of
-// the component that moved most. places are those of the units in the warm-up.
+// LessonsOfLaw returns the lessons of the mean scores under a law, of their mean squares and, for a policy that learns,
+// of the component that moved most. places are the places of the held-out units in the warm-up.
 //
-// Mean squares are about the daily mean of the scores, if there is one. Where hours differ more than the model knows, the
-// square of a score that passes zero for half an hour is small, though nothing varies less.
+// Mean squares are taken about the daily mean of the scores, if there is one. Otherwise, where the model misses
+// differences between hours, the square of a score would be small while the score passes zero, although nothing varies
+// less.
 func LessonsOfLaw(f factor.Factor, held []factor.Held, places []int32, e stream.Ends, learns bool) LawLessons {
 	out := LawLessons{}
 	out.learn(held, places, e, signals.LawMean, signals.LawSquare, func(h *factor.Held) factor.Scores { return h.Factors[f] })
 	if learns && (f == factor.Dynamics || f == factor.Start) {
 		out.learn(held, places, stream.Ends{}, signals.LawMostMean, signals.LawMostSquare, func(h *factor.Held) factor.Scores { return h.Moved[f] })
 	}
-	if f == factor.Start { // an episode has one, whose square says little
+	if f == factor.Start { // an episode has only one start, whose square is uninformative
 		delete(out, signals.LawMostSquare)
 	}
 	return out
 }
 
-// MostOfLaw returns the most quantities of a law.
+// MostOfLaw returns the maximum number of quantities of a law.
 func MostOfLaw(f factor.Factor, learns bool) int {
 	switch {
 	case learns && f == factor.Dynamics:
@@ -60,7 +61,7 @@ func (l LawLessons) learn(held []factor.Held, places []int32, e stream.Ends, mea
 	}
 }
 
-// None reports whether nothing was learned.
+// None reports whether there is no lesson.
 func (l LawLessons) None() bool {
 	for _, lesson := range l {
 		if lesson != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// Scores that are above the law's in the morning and below it in the afternoon pass zero at noon. Nothing varies less then.
+// Scores that are above the law's in the morning and below it in the afternoon cross zero at noon. That does not mean
+// that anything varies less then.
 func TestSquaresOfALawAreAboutTheDailyMean(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var held []factor.Held

@@ -10,29 +10,29 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// LeastLearnt is the least number of units to learn from.
+// LeastLearnt is the minimum number of units to learn from.
 const LeastLearnt = 100
 
-// nearlyAll is the share of the units that must have a profile of one shape for the course of the rewards to be learned.
+// nearlyAll is the minimum share of units with a profile of the same shape for the course of the rewards to be learned.
 const nearlyAll = .95
 
-// leastExplained is the part of an outcome's variance that the reward must explain on units not learned from. Below it,
-// the residual would add nothing to the outcome, and cost the other tests a part of the budget.
+// leastExplained is the minimum share of an outcome's variance that the reward must explain on units not learned from.
+// Below it, the residual would add nothing to the outcome, and would use a part of the other tests' budget.
 const leastExplained = .1
 
-// mostAlike is the largest correlation between the weighted course and the plain mean at which the course is judged.
-// The correlation is the ratio of the sizes at which an even change shows in the two, so that above it the weights gain
-// hardly anything.
+// mostAlike is the maximum correlation between the weighted course and the plain mean at which the course is judged.
+// The correlation is the ratio between the sizes with which a uniform change shows in the two, so above it the weights
+// gain hardly anything.
 const mostAlike = .95
 
-// Lesson is the result of learning a quantity from a baseline: how to compute it, and its values on the baseline. Each
+// Lesson is what was learned from a baseline about a quantity: how to compute it, and its values on the baseline. Each
 // value is computed with what was learned from the other parts of the baseline.
 type Lesson struct {
 	how    *stream.Learnt
 	values []stream.Observed
 }
 
-// Become makes a lesson the baseline of a quantity. Without a lesson, it forgets what had been learned before.
+// Become makes the lesson the baseline of a quantity. If l is nil, it removes what was learned for the quantity before.
 func (l *Lesson) Become(s *stream.Stream, name string) {
 	if l != nil {
 		q := s.Quantity(name)
@@ -42,7 +42,7 @@ func (l *Lesson) Become(s *stream.Stream, name string) {
 	}
 }
 
-// Quantity returns a separate quantity with the lesson as its baseline; none without a lesson.
+// Quantity returns a new quantity with the lesson as its baseline; none if l is nil.
 func (l *Lesson) Quantity(name string) []*stream.Quantity {
 	if l == nil {
 		return nil
@@ -50,7 +50,8 @@ func (l *Lesson) Quantity(name string) []*stream.Quantity {
 	return []*stream.Quantity{{Name: name, Warm: l.values}}
 }
 
-// newLesson joins held-out values with their units; nil if the values hardly differ, as they have no useful ranks then.
+// newLesson combines held-out values with their units. It returns nil if the values hardly differ, since their ranks
+// are then useless.
 func newLesson(how *stream.Learnt, units []int32, values []float64) *Lesson {
 	if detectors.NearlyConstant(detectors.NewRanks(values)) {
 		return nil
@@ -62,8 +63,8 @@ func newLesson(how *stream.Learnt, units []int32, values []float64) *Lesson {
 	return l
 }
 
-// ResidualGiven learns to predict an outcome from a measure of the reward. It returns nil if the measure does not
-// predict the outcome or is the same quantity in another unit of measurement; enough is false if too few units have
+// ResidualGiven learns to predict an outcome from a measure of the reward. The lesson is nil if the measure does not
+// predict the outcome, or is the same quantity in another unit of measurement. enough is false if too few units have
 // both.
 func ResidualGiven(given string, rewards, outcomes []stream.Observed) (l *Lesson, enough bool) {
 	units, x, y := paired(rewards, outcomes)
@@ -77,7 +78,7 @@ func ResidualGiven(given string, rewards, outcomes []stream.Observed) (l *Lesson
 	return newLesson(&stream.Learnt{Outcome: model, Given: given}, units, residuals), true
 }
 
-// paired joins the values of two quantities in the same units, both in order.
+// paired returns the values of two quantities in the units that have both. Both must be sorted by unit.
 func paired(a, b []stream.Observed) (units []int32, x, y []float64) {
 	for i, k := 0, 0; i < len(a) && k < len(b); {
 		switch {
@@ -99,8 +100,8 @@ type profileShape struct {
 	steps    int64
 }
 
-// CourseLesson learns the weights of the course of the rewards; nil if too few units have a profile of the same shape,
-// or if the weights gain hardly anything.
+// CourseLesson learns the weights of the course of the rewards. It returns nil if too few units have a profile of the
+// same shape, or if the weights gain hardly anything.
 func (w *Warmup) CourseLesson() *Lesson {
 	shape, units, profiles := w.commonestShape()
 	if shape.segments < 2 || len(units) < LeastLearnt || float64(len(units)) < nearlyAll*float64(w.Units) {
@@ -113,7 +114,8 @@ func (w *Warmup) CourseLesson() *Lesson {
 	return newLesson(&stream.Learnt{Course: model, Steps: shape.steps}, units, scores)
 }
 
-// commonestShape returns the shape of most profiles, the first one in a tie, and the units that have it.
+// commonestShape returns the shape that most profiles have, the first one in a tie, with the units that have it and
+// their profiles.
 func (w *Warmup) commonestShape() (commonest profileShape, units []int32, profiles [][]float32) {
 	counts := map[profileShape]int{}
 	for i := range w.Each {
@@ -134,7 +136,7 @@ func (w *Warmup) commonestShape() (commonest profileShape, units []int32, profil
 
 func (u *Collected) shape() profileShape { return profileShape{len(u.Profile), u.Steps} }
 
-// alike returns the correlation of the scores of profiles with their plain means.
+// alike returns the correlation between the scores of profiles and their plain means.
 func alike(scores []float64, profiles [][]float32) float64 {
 	var sum, score, mean ingest.Moments
 	for i, p := range profiles {
@@ -152,7 +154,7 @@ func alike(scores []float64, profiles [][]float32) float64 {
 	return (sum.M2 - score.M2 - mean.M2) / 2 / math.Sqrt(score.M2*mean.M2)
 }
 
-// KeepProfile keeps the course of the rewards of the unit last collected.
+// KeepProfile stores the course of the rewards of u with the most recently collected unit.
 func (w *Warmup) KeepProfile(u *ingest.Unit) {
 	last := &w.Each[len(w.Each)-1]
 	last.Steps, last.Profile = u.ProfileSteps, slices.Clone(u.Profile)

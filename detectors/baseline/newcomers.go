@@ -4,19 +4,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// For the rule of newcomers, the quantile longLength of the lengths is a long episode. If more than NewcomerShare of
-// the units came too early, they are left out of the baseline; fewer shift its mean by about a hundredth of a standard
-// deviation. This requires that agents persist: at most movingOn of the newer half of the units are the first of their
-// agent. It also requires that fewer units are left out than the baseline is to have. If more than NewcomerShare of the
-// baseline came too early nevertheless, agents do not live long enough, and the rule does not apply after the baseline.
+// Newcomers are units of agents that have taken fewer steps than a long episode has: the quantile longLength of the
+// lengths. If more than NewcomerShare of the units are newcomers, they are left out of the baseline; fewer shift its
+// mean by about a hundredth of a standard deviation. This requires that agents persist: at most movingOn of the newer
+// half of the units are the first of their agent. It also requires that fewer units are left out than the baseline is
+// to have. If more than NewcomerShare of the accepted baseline are newcomers nevertheless, agents do not live long
+// enough, and the rule does not apply after the baseline.
 const (
 	longLength    = .99
 	NewcomerShare = .1
 	movingOn      = .25
 )
 
-// LongEpisode returns the length of a long episode of the warm-up: for so many steps the units of a new agent come too
-// early.
+// LongEpisode returns the length of a long episode of the warm-up: until an agent has taken as many steps, its units
+// are newcomers.
 func (w *Warmup) LongEpisode() float64 {
 	lengths := make([]float64, len(w.Each))
 	for i := range w.Each {
@@ -42,7 +43,7 @@ func (w *Warmup) Patience() (steps float64, agents int) {
 	return steps, len(seen)
 }
 
-// LivesOn reports whether the agents of the newer half of the units are those of the older half.
+// LivesOn reports whether agents persist: few units of the newer half are the first of their agent.
 func (w *Warmup) LivesOn() bool {
 	newer := w.Each[len(w.Each)/2:]
 	first := 0
@@ -54,7 +55,7 @@ func (w *Warmup) LivesOn() bool {
 	return float64(first) <= movingOn*float64(len(newer))
 }
 
-// Younger returns the number of units whose agents had taken fewer steps than least.
+// Younger returns the number of units whose agents had taken fewer than least steps.
 func (w *Warmup) Younger(least float64) (n int) {
 	for i := range w.Each {
 		if w.Each[i].Age < least {

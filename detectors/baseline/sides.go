@@ -6,15 +6,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// Round is a part of a cycle, such as some hours of the day, that has come again. Without a cycle, it is all of the time.
-// Of a cycle of days, weekends and working days are apart.
+// Round is the part of a cycle, such as some hours of the day, that has recurred. Without a cycle, it is all of the
+// time. In a daily cycle, weekends are only compared with weekends, and working days with working days.
 type Round struct {
 	Cycle       time.Duration
 	Begun, Last int64          // Unix nanoseconds
 	Zone        *time.Location // of weekends; nil for UTC
 }
 
-// alike reports whether a time lies on a day of the kind of the last one.
+// alike reports whether a time is on the same kind of day as the last time of the round.
 func (r *Round) alike(ts int64) bool {
 	if r.Cycle != week/7 {
 		return true
@@ -24,10 +24,10 @@ func (r *Round) alike(ts int64) bool {
 	return (begin == 0) == (last == 0)
 }
 
-// roundParts divide a cycle: a day into hours.
+// roundParts is the number of parts of a cycle; those of a day are hours.
 const roundParts = 24
 
-// since returns how long after the begin of the round a time lies, but for whole cycles.
+// since returns the time from the beginning of the round to ts, modulo the cycle.
 func (r *Round) since(ts int64) int64 {
 	if r.Cycle == 0 {
 		return 0
@@ -36,11 +36,12 @@ func (r *Round) since(ts int64) int64 {
 	return ((ts-r.Begun)%cycle + cycle) % cycle
 }
 
-// part returns the part of the cycle in which a time lies, from the begin of the round on.
+// part returns the part of the cycle that a time lies in, counted from the beginning of the round.
 func (r *Round) part(ts int64) int64 { return r.since(ts) * roundParts / max(1, int64(r.Cycle)) }
 
-// Sides returns the values of units before an onset, and of those from first on, by their ordinals. Of a round, only units
-// count whose time of the cycle lies within the other side, from which earlier incidents may have taken parts.
+// Sides returns the values of the units before an onset, and of those from the ordinal first on. If r has a cycle, a
+// unit only counts if the other side covers its time in the cycle. Earlier incidents may have removed parts of the side
+// before the onset.
 func (w *Warmup) Sides(values []stream.Observed, onset, first int64, r Round) (of stream.Sides) {
 	reach := int64(0)
 	var known [roundParts]bool

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Units are compared with those at the same time of the day before. Of hours that an incident has taken from it, nothing is
-// known, and they are not compared with the hours around them.
+// Units are compared with those of the same time on the day before. Hours that were left out of that day because of an
+// incident are not compared with the hours around them.
 func TestSidesOfARoundLackWhatWasLeftOut(t *testing.T) {
 	const hour = int64(time.Hour)
 	from := time.Date(2027, 1, 11, 8, 0, 0, 0, time.UTC).UnixNano() // a Monday
@@ -37,7 +37,7 @@ func TestSidesOfARoundLackWhatWasLeftOut(t *testing.T) {
 	}
 }
 
-// A Monday is not compared with the Sunday before it, whose hours may differ.
+// A Monday is not compared with the preceding Sunday, whose hours may differ.
 func TestSidesOfARoundAreOfOneKindOfDays(t *testing.T) {
 	const hour = int64(time.Hour)
 	sunday := time.Date(2027, 1, 17, 0, 0, 0, 0, time.UTC).UnixNano()
@@ -58,7 +58,7 @@ func TestSidesOfARoundAreOfOneKindOfDays(t *testing.T) {
 		{"on Tuesday", 58, false, true, nil},
 		{"on a Monday where it is still Sunday", 26, true, true, time.FixedZone("", -5*3600)},
 	} {
-		onset := 24 + c.last - 19 // by the ordinals, which count from Saturday on
+		onset := 24 + c.last - 19 // in ordinals, which count from Saturday on
 		round := Round{Cycle: 24 * time.Hour, Begun: sunday + (c.last-19)*hour, Last: sunday + c.last*hour, Zone: c.zone}
 		of := w.Sides(values[:c.last+25], onset, onset, round)
 		if known := len(of.Before) >= 10 && len(of.After) >= 10; known != c.known {
@@ -72,9 +72,10 @@ func TestSidesOfARoundAreOfOneKindOfDays(t *testing.T) {
 	}
 }
 
-// Values of rush hours depend on each other more than those of a provisional baseline of other hours. A course over the hours, or
-// days at different levels, are no dependence. A factor of 1.2^2 is 2.8 standard errors of .16 above 1: of 200 runs, more than 6
-// have one by chance in less than one case of 1,000, be it that of the values or of their squares.
+// Values of rush hours depend on each other more than those of the other hours that a provisional baseline covers. A
+// course over the hours, or days with different levels, do not count as dependence. A factor of 1.2^2 is 2.8 standard
+// errors of .16 above 1: the probability that more than 6 of 200 runs have such a factor by chance, for the values or
+// for their squares, is below 1 in 1,000.
 func TestShiftOfARoundAllowsForDependence(t *testing.T) {
 	const inHour, hours, runs = 40, 4, 200
 	const hour = int64(time.Hour)

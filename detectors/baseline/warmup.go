@@ -1,4 +1,4 @@
-// Package baseline collects the units of a baseline and computes what can be learned from them.
+// Package baseline collects the units of a baseline and learns from them.
 package baseline
 
 import (
@@ -25,13 +25,14 @@ const (
 	clockTolerance = int64(time.Minute)
 )
 
-// Without a usable clock, a budget per time counts clocklessSteps steps, and at least clocklessUnits units.
+// Without a usable clock, clocklessSteps steps stand for the period of a budget per time, but at least clocklessUnits
+// units.
 const (
 	clocklessSteps = 1_000_000
 	clocklessUnits = 2_000
 )
 
-// Silence is a fault after silenceGaps times the baseline's largest gap, and at least minSilence.
+// Silence counts as a fault after silenceGaps times the baseline's largest gap, but not before minSilence.
 const (
 	silenceGaps = 10
 	minSilence  = 5 * time.Minute
@@ -40,45 +41,45 @@ const (
 
 // Warmup collects the units of the next baseline. Exported fields are saved.
 //
-// It is large because each lesson from the units of a baseline asks for another view of them.
+// The type is large because each kind of learning needs other data of the units.
 type Warmup struct {
 	Units int
-	Done  bool // the accepted baseline is frozen
+	Done  bool // the baseline was accepted and does not change
 	Each  []Collected
-	Early int // units left out because they came too early, see NewcomerShare
-	// ToldEvery is the distance between units that keep their steps, see KeepSteps; 0 before the first one.
+	Early int // units left out as newcomers, see NewcomerShare
+	// ToldEvery is the interval, in units, at which steps are kept, see KeepSteps; 0 before the first unit.
 	ToldEvery int
-	// Trending names the quantity with a trend for which the last baseline was refused, "" if there was none.
+	// Trending is the quantity for whose trend the last baseline was refused; empty if it was not.
 	Trending string
 
 	LongestWait time.Duration // longest time between two arrivals that was mistaken for silence
 	LongestGap  float64       // of the last baseline, in seconds between the ends of successive units
 }
 
-// Collected is the part of a unit that the warm-up keeps in addition to the values of its signals.
+// Collected is the data of a unit that a warm-up keeps in addition to the values of its signals.
 type Collected struct {
 	Agent   string
 	Length  float64 // steps
-	Age     float64 // steps of its agent so far, including its own
+	Age     float64 // number of steps of its agent so far, including its own
 	EndTS   int64
 	Range   ingest.Range
-	Ordinal int64 // of the group's units
+	Ordinal int64 // in the order of the group's units
 	Kind    ingest.ActionKind
 	Actions stream.ActionCounts
 
-	Steps   int64 // a segment of the profile
+	Steps   int64 // per segment of the profile
 	Profile []float32
 
-	Propensity *ingest.Propensity // nil if it is missing or of no use
-	Return     float64            // if Propensity is not nil
+	Propensity *ingest.Propensity // nil if missing or unusable
+	Return     float64            // only set if Propensity is not nil
 
 	Told factor.Told // of its steps
 
 	Labels []ingest.Label
 }
 
-// Collect adds a unit. age is the number of steps that its agent has taken, including this unit; ordinal counts the
-// units of the group.
+// Collect adds a unit. age is the number of steps that its agent has taken, including those of the unit; ordinal is the
+// number of the unit within the group.
 func (w *Warmup) Collect(u *ingest.Unit, age float64, ordinal int64) {
 	w.Each = append(w.Each, Collected{
 		Agent: strings.Clone(u.Agent), Length: float64(u.Length), Age: age, EndTS: u.EndTS, Range: u.Range(), Ordinal: ordinal, Kind: u.ActionKind,
@@ -87,7 +88,7 @@ func (w *Warmup) Collect(u *ingest.Unit, age float64, ordinal int64) {
 	w.Units++
 }
 
-// KeepPropensity keeps how probable the actions of the last unit were.
+// KeepPropensity stores the action probabilities of u with the most recently collected unit.
 func (w *Warmup) KeepPropensity(u *ingest.Unit) {
 	o, last := offpolicy.Of(u), &w.Each[len(w.Each)-1]
 	if o.Propensity != nil {
@@ -95,7 +96,7 @@ func (w *Warmup) KeepPropensity(u *ingest.Unit) {
 	}
 }
 
-// LeaveOut drops some units by their places. It returns the new places of those that stay, -1 for the others.
+// LeaveOut removes the units at some places. It returns the new place of each unit, -1 for the removed ones.
 func (w *Warmup) LeaveOut(out func(place int) bool) []int32 {
 	places := make([]int32, w.Units)
 	var kept []Collected
@@ -110,15 +111,15 @@ func (w *Warmup) LeaveOut(out func(place int) bool) []int32 {
 	return places
 }
 
-// leastTold is the number of bytes for the steps of a unit below which fewer units keep theirs.
+// leastTold is the number of bytes per unit below which fewer units keep their steps.
 const leastTold = 4 << 10
 
-// checkEvery is the number of units after which the memory of their steps is checked.
+// checkEvery is the interval, in units, at which the memory of the steps is checked.
 const checkEvery = 32
 
-// KeepSteps keeps what the last unit, which may have no steps, tells of them. The steps of all units take about so many
-// bytes at most, if the baseline is to have so many units. Where they take more, the steps of every second, fourth, ...
-// unit are kept.
+// KeepSteps stores the steps of the last unit, which may have none. bytes limits the memory for the steps of all units,
+// and units is the number of units that the baseline is to have. If the steps of all units need more, only every
+// second, fourth, ... unit keeps them.
 func (w *Warmup) KeepSteps(t factor.Told, bytes, units int) {
 	w.ToldEvery = max(1, w.ToldEvery)
 	if (w.Units-1)%w.ToldEvery == 0 {
@@ -134,7 +135,7 @@ func (w *Warmup) KeepSteps(t factor.Told, bytes, units int) {
 	}
 }
 
-// toldBytes returns the memory of the steps of all units.
+// toldBytes returns the memory of the steps of all units, in bytes.
 func (w *Warmup) toldBytes() (bytes int) {
 	for i := range w.Each {
 		bytes += w.Each[i].Told.Steps.Bytes()
@@ -142,13 +143,13 @@ func (w *Warmup) toldBytes() (bytes int) {
 	return bytes
 }
 
-// keptUnits returns the number of units whose steps, as large as they may be, fit into so many bytes.
+// keptUnits returns the number of units whose steps fit into bytes at any size.
 func keptUnits(bytes, units int) int { return max(1, min(units, bytes/leastTold)) }
 
-// ToldBytes returns the bytes that the steps of a unit may take if those of all units may take so many.
+// ToldBytes returns the maximum number of bytes for the steps of one unit, if bytes is the limit for all units.
 func ToldBytes(bytes, units int) int { return bytes / keptUnits(bytes, units) }
 
-// Told returns what the units tell of their steps, and the places of these units.
+// Told returns the units' summaries of their steps, and the places of those units.
 func (w *Warmup) Told() (out []factor.Told, places []int32) {
 	for i := range w.Each {
 		if w.Each[i].Told.Steps != nil {
@@ -158,13 +159,13 @@ func (w *Warmup) Told() (out []factor.Told, places []int32) {
 	return out, places
 }
 
-// KeepsSteps reports whether any unit tells of its steps.
+// KeepsSteps reports whether any unit has kept its steps.
 func (w *Warmup) KeepsSteps() bool {
 	return slices.ContainsFunc(w.Each, func(c Collected) bool { return c.Told.Steps != nil })
 }
 
-// OffPolicy returns the off-policy estimates that compare with the units; nil if these lack the probabilities of their
-// actions. next is the ordinal of the group's next unit.
+// OffPolicy returns the off-policy estimates with the units as their reference; nil if the units lack the probabilities
+// of their actions. next is the ordinal of the group's next unit.
 func (w *Warmup) OffPolicy(next int64, blocks bool) *offpolicy.Follower {
 	units := make([]offpolicy.Observed, len(w.Each))
 	for i := range w.Each {
@@ -174,8 +175,8 @@ func (w *Warmup) OffPolicy(next int64, blocks bool) *offpolicy.Follower {
 	return offpolicy.NewFollower(units, next)
 }
 
-// Strata returns what divides the units, whose streams have been frozen; nil if nothing does. next is the ordinal of the
-// group's next unit.
+// Strata returns how the units, whose streams have been frozen, divide into strata; nil if they do not. next is the
+// ordinal of the group's next unit.
 func (w *Warmup) Strata(streams []*stream.Stream, e stream.Ends, next int64) *strata.Strata {
 	units := make([]strata.Collected, len(w.Each))
 	for i := range w.Each {
@@ -184,7 +185,7 @@ func (w *Warmup) Strata(streams []*stream.Stream, e stream.Ends, next int64) *st
 	return strata.Learn(streams, units, e, next)
 }
 
-// Offsets returns the ranges of offsets of the units.
+// Offsets returns the ranges of the units' offsets.
 func (w *Warmup) Offsets() []ingest.Range {
 	var ranges []ingest.Range
 	for i := range w.Each {
@@ -193,8 +194,8 @@ func (w *Warmup) Offsets() []ingest.Range {
 	return ranges
 }
 
-// Clock returns the times between the ends of successive units, in seconds, and whether they are reliable. A jump that
-// is taken back is no time between units.
+// Clock returns the times between the ends of successive units, in seconds, and whether the clock is usable. A jump
+// that is later reversed does not count.
 func (w *Warmup) Clock() (gaps []float64, usable bool) {
 	last, bad, back := int64(0), 0, false
 	for i := range w.Each {
@@ -219,7 +220,7 @@ func (w *Warmup) Clock() (gaps []float64, usable bool) {
 	return gaps, float64(bad) <= (1-clockShare)*float64(w.Units)
 }
 
-// rate returns the number of units per second of active time, 0 if the clock is not usable.
+// rate returns the number of units per second of active time; 0 if the clock is not usable.
 func (w *Warmup) rate() float64 {
 	gaps, usable := w.Clock()
 	if mean, _ := Pace(gaps); usable && mean > 0 {
@@ -228,16 +229,17 @@ func (w *Warmup) rate() float64 {
 	return 0
 }
 
-// Regular pauses, such as those between daily batches, are at least two. They are pauseFactor times as long as any other
-// gap, differ from each other by at most pauseSpread times, and take pauseShare of the time: two outages do not.
+// Regular pauses, such as those between daily batches, occur at least twice. Each is pauseFactor times as long as any
+// other gap, the longest at most pauseSpread times as long as the shortest, and together they make up pauseShare of the
+// time. Two outages do not.
 const (
 	pauseFactor = 10
 	pauseSpread = 4
 	pauseShare  = .99
 )
 
-// Pace returns the mean and the maximum of gaps as Trimmed does, but with regular pauses: they will come again, so a
-// budget per time and silence must know them.
+// Pace returns the mean and the maximum of gaps, as Trimmed does, but including regular pauses: they will recur, so a
+// budget per time and the silence limit must account for them.
 func Pace(gaps []float64) (mean, largest float64) {
 	mean, largest = Trimmed(gaps)
 	pauses := slices.DeleteFunc(slices.Clone(gaps), func(gap float64) bool { return gap <= pauseFactor*largest })
@@ -255,8 +257,9 @@ func Pace(gaps []float64) (mean, largest float64) {
 	return all / float64(len(gaps)), slices.Max(pauses)
 }
 
-// Trimmed returns the mean and the maximum of x without the hundredth at each end. If there are more than two values,
-// it removes at least one at each end: one wrong time stamp or length must not determine a budget.
+// Trimmed returns the mean and the maximum of x without the smallest and the largest hundredth. If there are more than
+// two values, it removes at least one at each end, so that a single wrong timestamp or length cannot determine a
+// budget.
 func Trimmed(x []float64) (mean, largest float64) {
 	x = slices.Clone(x)
 	slices.Sort(x)
@@ -270,15 +273,15 @@ func Trimmed(x []float64) (mean, largest float64) {
 	return mean, largest
 }
 
-// LongestSilence returns how long a group may go without a unit before the silence is a fault. Without a usable clock
-// it grows only with waits that were mistaken for silence.
+// LongestSilence returns how long a group may have no units before the silence counts as a fault. Without a usable
+// clock, it only grows with waits that were mistaken for silence.
 func (w *Warmup) LongestSilence() time.Duration {
 	gap := time.Duration(min(maxSilence.Seconds(), silenceGaps*w.LongestGap) * float64(time.Second))
 	return max(minSilence, 2*w.LongestWait, gap)
 }
 
-// Promised returns the mean number of units between false alarms that a budget allows, if each unit joins so many
-// episodes.
+// Promised returns the mean number of units between false alarms that a budget allows, if a unit consists of the given
+// number of episodes.
 func (w *Warmup) Promised(b watch.Budget, episodes int) float64 {
 	length := math.Max(1, w.MeanLength())
 	units := b.Per.Amount
@@ -297,7 +300,7 @@ func (w *Warmup) Promised(b watch.Budget, episodes int) float64 {
 	return math.Max(watch.LeastPromised, units/b.Budget)
 }
 
-// Times returns when each unit ended, nil if the clock is not usable.
+// Times returns the end time of each unit; nil if the clock is not usable.
 func (w *Warmup) Times() []int64 {
 	if _, usable := w.Clock(); !usable {
 		return nil
@@ -309,7 +312,7 @@ func (w *Warmup) Times() []int64 {
 	return times
 }
 
-// Agents numbers the agents of the units.
+// Agents returns a number for the agent of each unit, by first appearance.
 func (w *Warmup) Agents() []int32 {
 	of, numbers := make([]int32, len(w.Each)), map[string]int32{}
 	for i := range w.Each {
@@ -332,36 +335,37 @@ func (w *Warmup) Partitions() int {
 	return len(seen)
 }
 
-// TwoDays and TwoWeeks are the times that a baseline should cover if the telemetry has a clock: two cycles of the day
-// and of the week.
+// TwoDays and TwoWeeks are the times that a baseline should cover if the telemetry has a clock: two daily and two
+// weekly cycles.
 const (
 	TwoDays  = 2 * 24 * time.Hour
 	TwoWeeks = 14 * 24 * time.Hour
 )
 
-// slowBaseline is how long a baseline may take for another one of longer units to be waited for.
+// slowBaseline is the maximum time that another baseline, of longer units, may take.
 const slowBaseline = TwoWeeks / 2
 
-// Slow reports whether so many units as those of the warm-up take longer than that, apart from unusual gaps.
+// Slow reports whether the given number of units, of the size of the warm-up's, take longer than that, not counting
+// unusual gaps.
 func (w *Warmup) Slow(units int) bool {
 	gaps, usable := w.Clock()
 	mean, _ := Pace(gaps)
 	return usable && mean*float64(units) > slowBaseline.Seconds()
 }
 
-// CaveatDay and CaveatWeek say that a season can look like drift. The first replaces the second. CaveatSlow says that units
-// depend on each other, and that a baseline of longer ones would take too long. Baselines of earlier builds have the
-// sentences in their state, so they must not change.
+// CaveatDay and CaveatWeek say that a season can look like drift; CaveatDay replaces CaveatWeek. CaveatSlow says that
+// units depend on each other, and that a baseline of longer ones would take too long. Saved baselines include the
+// sentences, so they must not change.
 const (
 	CaveatDay  = "the baseline covers less than a day"
 	CaveatWeek = "the baseline covers less than two weeks"
 	CaveatSlow = "blocks depend on each other, and a baseline of longer ones would take weeks: the false alarm rate is less certain"
 )
 
-// Unsettles reports whether a promise with the caveat can be relied on less.
+// Unsettles reports whether a promise with the caveat is less reliable.
 func Unsettles(caveat string) bool { return caveat == CaveatDay || caveat == CaveatSlow }
 
-// StepsOf returns the steps of the unit at a place, nil if it keeps none.
+// StepsOf returns the steps of the unit at a place; nil if it has kept none.
 func (w *Warmup) StepsOf(place int) *ingest.Steps {
 	if place >= len(w.Each) {
 		return nil
@@ -371,10 +375,11 @@ func (w *Warmup) StepsOf(place int) *ingest.Steps {
 
 const caveatMoves = "the baseline is not stationary: "
 
-// Moves reports whether a caveat says that the baseline has a trend, or a mean that wanders: no law to compare with.
+// Moves reports whether a caveat says that the baseline has a trend or a wandering mean: it has no fixed law to compare
+// with.
 func Moves(caveat string) bool { return strings.HasPrefix(caveat, caveatMoves) }
 
-// Caveats returns what the promise does not account for. The week is that of a time zone, nil for UTC.
+// Caveats returns what the promise does not account for. zone is the time zone of days and weeks; nil for UTC.
 func (w *Warmup) Caveats(zone *time.Location) []string {
 	var out []string
 	switch span := w.Span(); {
@@ -405,7 +410,7 @@ func (w *Warmup) MeanLength() float64 {
 	return mean
 }
 
-// ID hashes the values of the baseline, rounded to float32, in order.
+// ID returns a hash of the values of the baseline, rounded to float32, in order.
 func ID(streams []*stream.Stream) string {
 	h := sha256.New()
 	var buf [4]byte
@@ -414,7 +419,7 @@ func ID(streams []*stream.Stream) string {
 			for _, o := range q.Warm {
 				x := float32(o.X)
 				if x == 0 {
-					x = 0 // of either sign: equal values have one id
+					x = 0 // of either sign, so that equal values have the same ID
 				}
 				binary.BigEndian.PutUint32(buf[:], math.Float32bits(x))
 				h.Write(buf[:])

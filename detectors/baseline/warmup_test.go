@@ -12,7 +12,8 @@ import (
 )
 
 func TestPromisedUnits(t *testing.T) {
-	// 500 units of 20 steps, one in ten seconds; spoilt adds times before the first, and far ahead, and a wild length.
+	// 500 units of 20 steps, one every ten seconds; the variants have wrong times at the beginning and far ahead, and a
+	// wrong length.
 	collected := func(edit func(i int, u *ingest.Unit)) Warmup {
 		var w Warmup
 		for i := range 500 {
@@ -71,7 +72,7 @@ func TestPromisedUnits(t *testing.T) {
 	}
 }
 
-// Silence between batches is no fault.
+// Silence between batches is not a fault.
 func TestPaceKnowsRegularPauses(t *testing.T) {
 	gaps := make([]float64, 499)
 	for i := range gaps {
@@ -93,8 +94,8 @@ func TestPaceKnowsRegularPauses(t *testing.T) {
 	}
 }
 
-// The steps of a baseline fit into the memory however many units it has and however large they are; fewer units than it
-// has room for all keep theirs.
+// The steps of a baseline fit into memory for any number and size of units. If there is room for all of them, all units
+// keep their steps.
 func TestStepsOfABaselineFit(t *testing.T) {
 	const memory = 2 << 20
 	for _, c := range []struct{ observations, units, collected, least int }{
@@ -124,7 +125,7 @@ func TestStepsOfABaselineFit(t *testing.T) {
 	}
 }
 
-// Hours whose units were left out are not covered, but those in which there were none.
+// Hours whose units were left out are not covered. Hours without any units are.
 func TestSpanLacksWhatWasLeftOut(t *testing.T) {
 	hour := func(ordinals ...int64) Warmup {
 		var w Warmup
@@ -169,7 +170,7 @@ func TestSpanLacksWhatWasLeftOut(t *testing.T) {
 	}
 }
 
-// Times that go back count once, and a clock that runs ahead does not count.
+// Time that is passed twice counts once, and a clock that runs ahead does not count.
 func TestSpanOfTimesThatGoBack(t *testing.T) {
 	at := func(minutes ...int64) *Warmup {
 		w := &Warmup{}
@@ -204,7 +205,7 @@ func TestSpanOfTimesThatGoBack(t *testing.T) {
 	}
 }
 
-// An hour that incidents take each day is awaited for a week at most, and at any pace.
+// Hours that incidents remove each day are awaited for at most a week, at any rate of units.
 func TestHoursAreAwaitedForAWeek(t *testing.T) {
 	for _, every := range []int64{10, 30} { // minutes
 		w, lacked := &Warmup{}, int64(0)

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// CaveatWeekend says that the baseline cannot tell a weekend from a change. It covers days of the week only.
-// Baselines of earlier builds have the sentence in their state, so it must not change.
+// CaveatWeekend says that the baseline hardly covers weekends, so a weekend can look like a change. Saved baselines
+// include the sentence, so it must not change.
 const CaveatWeekend = "the baseline covers less than a day of weekends"
 
-// CaveatWeekends says that weekends differ from such a baseline, so that it is no news if another one does. It is in states,
-// so it must not change.
+// CaveatWeekends says that a weekend has differed from a baseline without weekends, so the same difference on another
+// weekend is not reported again. Saved baselines include the sentence, so it must not change.
 const CaveatWeekends = "weekends differ from the baseline: a change that ends before Monday is only reported if it is large"
 
-// CaveatWorkingDays says that a baseline with part of a weekend cannot tell some hours of working days from a change. It is in
-// states, so it must not change.
+// CaveatWorkingDays says that a baseline with part of a weekend lacks some hours of working days, so these can look
+// like a change. Saved baselines include the sentence, so it must not change.
 const CaveatWorkingDays = "the baseline lacks hours of working days"
 
-// WeekendBounds returns when the weekend of a time begins and ends in a time zone, nil for UTC, in Unix nanoseconds; zero
-// on working days, and without a time.
+// WeekendBounds returns when the weekend of a time begins and ends, in Unix nanoseconds; zeros on working days and
+// without a time. zone is nil for UTC.
 func WeekendBounds(ts int64, zone *time.Location) (begin, end int64) {
 	if zone == nil {
 		zone = time.UTC
@@ -32,7 +32,7 @@ func WeekendBounds(ts int64, zone *time.Location) (begin, end int64) {
 	return saturday.UnixNano(), saturday.AddDate(0, 0, 2).UnixNano()
 }
 
-// Weekend returns the bounds of the weekend of the first of some times that lies on one; zeros if none does.
+// Weekend returns the bounds of the first weekend that one of times is on; zeros if there is none.
 func Weekend(zone *time.Location, times ...int64) (begin, end int64) {
 	for _, ts := range times {
 		if begin, end = WeekendBounds(ts, zone); end != 0 {
@@ -42,14 +42,15 @@ func Weekend(zone *time.Location, times ...int64) (begin, end int64) {
 	return begin, end
 }
 
-// OnWeekend reports whether the unit at a place ended on a weekend in a time zone, nil for UTC.
+// OnWeekend reports whether the unit at a place ended on a weekend. zone is nil for UTC.
 func (w *Warmup) OnWeekend(place int, zone *time.Location) bool {
 	begin, _ := WeekendBounds(w.Each[place].EndTS, zone)
 	return begin != 0
 }
 
-// MixesDays reports whether some units ended on a weekend, and the units cover two days, but no week. How many of them did
-// then depends on the day of their first one, and what differs on weekends looks as if hours of the day did.
+// MixesDays reports whether some units ended on a weekend, and the units cover at least two days but less than a week.
+// The share of weekend units then depends on the day of the first unit, and differences of weekends look like
+// differences between hours of the day.
 func (w *Warmup) MixesDays(zone *time.Location) bool {
 	if span := w.Span(); span < TwoDays || span >= week {
 		return false
@@ -62,7 +63,7 @@ func (w *Warmup) MixesDays(zone *time.Location) bool {
 	return false
 }
 
-// LacksWorkingHours reports whether the units mix days, but have not covered each hour of a working day.
+// LacksWorkingHours reports whether the units mix kinds of days, but do not cover each hour of a working day.
 func (w *Warmup) LacksWorkingHours(zone *time.Location) bool {
 	if !w.MixesDays(zone) {
 		return false
@@ -79,7 +80,7 @@ func (w *Warmup) LacksWorkingHours(zone *time.Location) bool {
 	return slices.Contains(covered[:], false)
 }
 
-// lacksWeekend reports whether units ended in less than 24 hours of weekends. They cover two days or more.
+// lacksWeekend reports whether the units that ended on weekends cover fewer than 24 hours of them.
 func (w *Warmup) lacksWeekend(zone *time.Location) bool {
 	hours := map[int64]bool{}
 	for i := range w.Each {
@@ -90,7 +91,7 @@ func (w *Warmup) lacksWeekend(zone *time.Location) bool {
 	return len(hours) < 24
 }
 
-// Without returns a copy of caveats without one of them.
+// Without returns a copy of caveats without the caveat one.
 func Without(caveats []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(caveats), func(c string) bool { return c == one })
 }

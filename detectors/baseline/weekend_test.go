@@ -46,7 +46,7 @@ func TestWeekendBounds(t *testing.T) {
 	}
 }
 
-// A baseline of two days or more says that it has no weekend; one of less than that has other things to say.
+// A baseline of two days or more has the caveat that it has no weekend; a shorter one has other caveats.
 func TestCaveatWeekend(t *testing.T) {
 	const hour = int64(time.Hour)
 	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
@@ -72,8 +72,8 @@ func TestCaveatWeekend(t *testing.T) {
 	}
 }
 
-// One that has a weekend, but not all hours of working days, says so; a whole week, or a weekend alone in less than two days,
-// does not.
+// A baseline that includes a weekend but not all hours of working days has the caveat. A whole week, and a weekend
+// alone in less than two days, do not.
 func TestCaveatWorkingDays(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -93,7 +93,7 @@ func TestCaveatWorkingDays(t *testing.T) {
 	}
 }
 
-// hourly returns a warm-up with a unit an hour, from one hour since a Monday to another.
+// hourly returns a warm-up with one unit per hour, between two numbers of hours since a Monday.
 func hourly(first, last int64) *Warmup {
 	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
 	w := &Warmup{}
@@ -103,7 +103,8 @@ func hourly(first, last int64) *Warmup {
 	return w
 }
 
-// Two days with a part of a weekend are a mixture that depends on the day of the first unit; a week has all days.
+// Two days that include part of a weekend are a mixture that depends on the day of the first unit; a week includes all
+// days.
 func TestMixesDays(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -126,7 +127,7 @@ func TestMixesDays(t *testing.T) {
 	}
 }
 
-// A mixture of days needs each hour of a working day to be compared with; days of one kind lack nothing.
+// A mixture of days must have covered each hour of a working day; days of one kind lack nothing.
 func TestLacksWorkingHours(t *testing.T) {
 	for _, c := range []struct {
 		name        string

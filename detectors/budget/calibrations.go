@@ -9,9 +9,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// Calibrations caches the results of calibrations, so that a baseline seen again need not be calibrated again. The
-// policies that share it calibrate at most one baseline per core at a time in the background. Otherwise hundreds that
-// freeze at once would block scrapes for seconds. Calibrations is safe for concurrent use.
+// Calibrations caches the results of calibrations, so a baseline that occurs again need not be calibrated again. It
+// also limits the background calibrations of all policies that share it to one per core. Otherwise hundreds of
+// baselines that freeze at the same time would block scrapes for seconds. Calibrations is safe for concurrent use.
 type Calibrations struct {
 	cores   int
 	mu      sync.Mutex
@@ -19,10 +19,10 @@ type Calibrations struct {
 	running int
 	waiting turns
 	entered int64
-	owners  map[any]int // how many turns of each wait
+	owners  map[any]int // number of waiting turns by owner
 }
 
-// keptCalibrations bounds the number of cached calibrations. Beyond it the cache is cleared.
+// keptCalibrations limits the number of cached calibrations. When it is reached, the cache is cleared.
 const keptCalibrations = 1000
 
 // Found is the result of the expensive part of a freeze.
@@ -32,7 +32,7 @@ type Found struct {
 	detectors.Bootstrapped
 }
 
-// NewCalibrations returns an empty store.
+// NewCalibrations returns an empty cache that admits one background calibration per core.
 func NewCalibrations() *Calibrations {
 	return &Calibrations{cores: runtime.GOMAXPROCS(0), found: map[string]Found{}, owners: map[any]int{}}
 }
@@ -44,21 +44,22 @@ func (c *Calibrations) Len() int {
 	return len(c.found)
 }
 
-// Turn is a calibration in the background, which waits for a core or has one.
+// Turn is a background calibration that waits for a core or has one.
 type Turn struct {
 	of     *Calibrations
 	owner  any
 	units  int
-	behind int   // of its owner's turns that waited when it came
-	number int64 // by arrival
-	place  int   // among those that wait; -1 if it does not
+	behind int   // number of its owner's turns that were waiting when it entered
+	number int64 // in order of entry
+	place  int   // in the heap of waiting turns; -1 if it does not wait
 	urgent bool
-	begun  chan struct{} // closed when it has a core, or has been given up
+	begun  chan struct{} // closed when it gets a core or is given up
 }
 
-// Enter lets the calibration of a baseline of so many units wait for a core. The first to get one are those that others
-// wait for, see Hurry, then the smallest: every group gets a first baseline before any gets a better one. Among equals,
-// owners take turns, so that one with many does not hold up the others; among those, it is the first to come.
+// Enter queues the calibration of a baseline of the given number of units for a core. Urgent calibrations come first,
+// see Hurry, then smaller ones: every group gets a first baseline before any group gets a better one. Among equals,
+// owners take turns, so that an owner with many calibrations does not hold up the others; after that, the order of
+// entry decides.
 func (c *Calibrations) Enter(owner any, units int) *Turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +71,8 @@ func (c *Calibrations) Enter(owner any, units int) *Turn {
 	return t
 }
 
-// Wait returns when the calibration has a core, which it keeps until Leave; false if it was given up.
+// Wait blocks until the calibration has a core, which it keeps until Leave. It returns false if the calibration was
+// given up.
 func (t *Turn) Wait() bool {
 	<-t.begun
 	t.of.mu.Lock()
@@ -78,7 +80,7 @@ func (t *Turn) Wait() bool {
 	return t.units > 0
 }
 
-// Hurry prefers the calibration to others: somebody waits for its policy.
+// Hurry moves the calibration ahead of others, because a caller waits for its policy.
 func (t *Turn) Hurry() {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
@@ -87,7 +89,7 @@ func (t *Turn) Hurry() {
 	}
 }
 
-// GiveUp gives up the calibration if it still waits.
+// GiveUp removes the calibration from the queue if it still waits.
 func (t *Turn) GiveUp() {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
@@ -98,7 +100,7 @@ func (t *Turn) GiveUp() {
 	}
 }
 
-// Leave passes the core on.
+// Leave passes the core on to the next calibration.
 func (t *Turn) Leave() {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
@@ -106,7 +108,7 @@ func (t *Turn) Leave() {
 	t.of.admit()
 }
 
-// admit gives free cores to waiting calibrations.
+// admit assigns free cores to waiting calibrations.
 func (c *Calibrations) admit() {
 	for c.running < c.cores && len(c.waiting) > 0 {
 		heap.Pop(&c.waiting).(*Turn).begin()
@@ -124,7 +126,7 @@ func (t *Turn) begin() {
 	close(t.begun)
 }
 
-// turns are those that wait, as a heap.
+// turns is a heap of the waiting calibrations.
 type turns []*Turn
 
 func (w turns) Len() int { return len(w) }
@@ -159,21 +161,21 @@ func (w *turns) Pop() any {
 	return t
 }
 
-// Queue returns the number of calibrations in the background that wait for a core, and of those that have one.
+// Queue returns the numbers of background calibrations that wait for a core and that have one.
 func (c *Calibrations) Queue() (waiting, running int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.waiting), c.running
 }
 
-// share returns the number of cores that one calibration may use. Where several run or wait, each has one, so that
-// those who read telemetry meanwhile compete with few.
+// share returns the number of cores that one calibration may use. If several run or wait, each has one, so the intake
+// of telemetry competes with few.
 func (c *Calibrations) share() int {
 	waiting, running := c.Queue()
 	return max(1, c.cores/max(1, waiting+running))
 }
 
-// of returns the calibration of a key. If it is not cached, of calls make.
+// of returns the calibration with a key from the cache. If it is not cached, of calls make and caches the result.
 func (c *Calibrations) of(key string, make func() Found) Found {
 	c.mu.Lock()
 	have, known := c.found[key]

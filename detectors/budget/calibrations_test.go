@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// queued returns a store with one core, which a calibration has.
+// queued returns a store with one core, and the calibration that uses it.
 func queued() (*Calibrations, *Turn) {
 	c := NewCalibrations()
 	c.cores = 1
@@ -17,7 +17,7 @@ func queued() (*Calibrations, *Turn) {
 
 func TestCalibrationsWaitInOrder(t *testing.T) {
 	for name, c := range map[string]struct {
-		units, urgent, gone, want []int // all but units: by place in units
+		units, urgent, gone, want []int // all but units are places in units
 		owners                    string
 	}{
 		"by arrival":           {units: []int{100, 100, 100}, want: []int{0, 1, 2}},
@@ -76,7 +76,8 @@ func hasBegun(t *Turn) bool {
 	}
 }
 
-// Calibrations that have company use one core each, so that reading goes on beside them.
+// Calibrations that run or wait at the same time use one core each, so that they leave cores to the intake of
+// telemetry.
 func TestCalibrationsShareTheCores(t *testing.T) {
 	c := NewCalibrations()
 	c.cores = 4

@@ -12,14 +12,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// class is a class of tests that share a part of the budget evenly.
+// class is a set of tests that share a part of the budget evenly.
 type class struct {
 	share    float64
 	branches int
 	arm      func(rate float64)
 }
 
-// Portion is a set of streams that are frozen together, with their part of the policy's budget.
+// Portion is a set of streams that are frozen together with a share of the policy's budget.
 type Portion struct {
 	Streams []*stream.Stream
 	Units   int
@@ -29,15 +29,15 @@ type Portion struct {
 	Chosen  bool // whether actions were chosen on some of the units, see stream.ActionChoice
 }
 
-// Room is how many branches a portion may arm.
+// Room limits how many branches a portion may arm.
 type Room struct {
 	Branches int
 	Later    int // groups of the policy without an accepted baseline: each may need as many for its primary signals
 }
 
-// Arm divides the part of a budget of one false alarm in n units among the classes of tests. A class passes what it
-// does not use to the others. Streams beyond room are not armed. Primary signals come first. Other signals leave as many
-// branches to each later group, but no more than half of them.
+// Arm divides the portion's share of a budget of one false alarm in n units among the classes of tests. A class without
+// tests passes its part on to the others. Primary signals are armed first. Other signals leave as many branches to each
+// later group, but never more than half of the rest. Streams that exceed room are not armed.
 func (of Portion) Arm(shares watch.Shares, n float64, room Room) {
 	left := room.Branches
 	primary := of.signalClass(true, shares.Primary, &left)
@@ -60,14 +60,14 @@ func (of Portion) Arm(shares watch.Shares, n float64, room Room) {
 	}
 }
 
-// signalClass returns the class of the primary or of the other signals.
+// signalClass returns the class of the primary signals or of the other signals.
 func (of Portion) signalClass(primary bool, share float64, room *int) class {
 	chosen, branches := of.Candidates(primary, room)
 	return class{share, branches, func(rate float64) { armAll(chosen, rate) }}
 }
 
-// armAll lets each branch spend a rate of false alarms, except for those of actions. Of the total of these, one half
-// goes to the mixes, which judge all actions at once, and the other half to the many shares.
+// armAll arms each branch with a rate of false alarms. Branches of actions divide their total evenly between the mixes,
+// which judge all actions at once, and the many shares.
 func armAll(chosen []*stream.Quantity, rate float64) {
 	mixes, shares := 0, 0
 	for _, q := range chosen {
@@ -92,8 +92,8 @@ func armAll(chosen []*stream.Quantity, rate float64) {
 	}
 }
 
-// shapes returns the quantities of the primary or of the other signals with a sliding Kolmogorov-Smirnov test, as far as
-// they fit into room.
+// shapes returns the quantities of the primary signals, or of the other signals, that have a sliding Kolmogorov-Smirnov
+// test and fit into room.
 func (of Portion) shapes(primary bool, room *int) (candidates []*stream.Quantity) {
 	for _, s := range of.byWorth() {
 		q := s.Find(signals.MainQuantity(s.Signal))
@@ -105,8 +105,8 @@ func (of Portion) shapes(primary bool, room *int) (candidates []*stream.Quantity
 	return candidates
 }
 
-// shapeClass returns the class of the sliding Kolmogorov-Smirnov tests, which share evenly. But however many other
-// signals there are, the primary ones have half.
+// shapeClass returns the class of the sliding Kolmogorov-Smirnov tests. They share the class's part evenly, but if
+// there are more tests of other signals than of primary ones, the primary ones have half.
 func shapeClass(share float64, primary, other []*stream.Quantity) class {
 	branches := len(primary) + len(other)
 	return class{share, branches, func(rate float64) {
@@ -124,8 +124,8 @@ func shapeClass(share float64, primary, other []*stream.Quantity) class {
 }
 
 // Allow spends the part of the budget that the overlap of the armed branches leaves, bootstraps the allowance for the
-// baseline's own error, and returns the result; the zero value if nothing is armed. It is the expensive part of a
-// freeze.
+// baseline's own error, and returns the result. This is the expensive part of a freeze. Without walks to calibrate, the
+// result is that of exact tests; it is the zero value if nothing is armed.
 func (of Portion) Allow(known *Calibrations) (found Found) {
 	samples, names, spent := of.samples()
 	if len(samples) == 0 {
@@ -145,8 +145,8 @@ func (of Portion) Allow(known *Calibrations) (found Found) {
 	return found
 }
 
-// overlap is measured on the units that all samples are calibrated on: in others the branches of some samples would not
-// move.
+// overlap returns the overlap of the tests on the units that all samples have values for. On the units used to choose
+// actions, the branches of some samples would not move.
 func (of Portion) overlap(samples []detectors.BaselineSample, cores int) float64 {
 	if !of.Chosen {
 		return detectors.Overlap(samples, of.Units, of.Seed, cores)
@@ -171,7 +171,7 @@ func (of Portion) overlap(samples []detectors.BaselineSample, cores int) float64
 	return detectors.Overlap(whole, units, of.Seed, cores)
 }
 
-// exactly returns the result for tests that are exact, such as those of nearly constant streams, and spend a rate: the
+// exactly returns the result for exact tests that spend the given rate, such as those of nearly constant streams. The
 // sampling error of the baseline does not affect them.
 func exactly(spent float64) (found Found) {
 	if spent > 0 {
@@ -180,7 +180,7 @@ func exactly(spent float64) (found Found) {
 	return found
 }
 
-// Walks visits the walks of all quantities.
+// Walks calls visit for the walks of each quantity that has any.
 func (of Portion) Walks(visit func(*detectors.Walks)) {
 	for _, s := range of.Streams {
 		for _, q := range s.Quantities {
@@ -191,7 +191,7 @@ func (of Portion) Walks(visit func(*detectors.Walks)) {
 	}
 }
 
-// samples returns the baselines of all quantities with armed branches, by unit, their names, and the false alarm rate
+// samples returns the baselines, by unit, and the names of all quantities with armed branches, and the false alarm rate
 // of the tests that need no allowance.
 func (of Portion) samples() (samples []detectors.BaselineSample, names []string, spent float64) {
 	for _, s := range of.Streams {
@@ -206,14 +206,14 @@ func (of Portion) samples() (samples []detectors.BaselineSample, names []string,
 	return samples, names, spent
 }
 
-// byWorth returns the streams in order of importance, for the case that not all can be armed.
+// byWorth returns the streams in order of importance, which matters if not all of them can be armed.
 func (of Portion) byWorth() []*stream.Stream {
 	streams := slices.Clone(of.Streams)
 	slices.SortStableFunc(streams, func(a, b *stream.Stream) int { return worth(a.Signal) - worth(b.Signal) })
 	return streams
 }
 
-// worth ranks signals, the most important first.
+// worth returns the rank of a signal; the most important one has 0.
 func worth(signal string) int {
 	for rank, prefix := range []string{"return", "reward", "episode_length", signals.Action, "outcome."} {
 		if signal == prefix || prefix == "outcome." && signals.IsOutcome(signal) {
@@ -223,8 +223,9 @@ func worth(signal string) int {
 	return 5
 }
 
-// Candidates returns the quantities of a class that fit into room, and the number of their branches. The outer deciles
-// of signals other than the reward come last, so that they never displace the mean of another signal.
+// Candidates returns the quantities of the primary signals, or of the others, that fit into room, and the number of
+// their branches. The outer deciles of signals other than the reward come last, so that they never displace the mean of
+// another signal.
 func (of Portion) Candidates(class bool, room *int) (chosen []*stream.Quantity, branches int) {
 	fit := func(quantities []*stream.Quantity) bool {
 		n := 0
@@ -251,7 +252,8 @@ func (of Portion) Candidates(class bool, room *int) (chosen []*stream.Quantity, 
 	return chosen, branches
 }
 
-// key identifies a calibration: by the values of the baseline and the rates that its branches may spend.
+// key identifies a calibration by the seed of the baseline, and by the number of branches and the rate that they may
+// spend in total.
 func (of Portion) key(spent float64) string {
 	rate := spent
 	branches := 0

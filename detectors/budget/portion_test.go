@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// frozen returns streams with a baseline of normal means.
+// frozen returns streams with a baseline of normally distributed means.
 func frozen(units int, signals ...string) (streams []*stream.Stream) {
 	cfg, rng := watch.DefaultConfig(), rand.New(rand.NewPCG(1, 1))
 	for _, signal := range signals {
@@ -26,7 +26,7 @@ func frozen(units int, signals ...string) (streams []*stream.Stream) {
 	return streams
 }
 
-// All that the policy's budget leaves to a portion is spent, also where a class has no tests.
+// A portion spends all of its part of the policy's budget, even if a class has no tests.
 func TestArmSpendsThePortion(t *testing.T) {
 	const n, share = 1e6, .5
 	shares := watch.DefaultConfig().FalseAlarms.Shares
@@ -48,8 +48,8 @@ func TestArmSpendsThePortion(t *testing.T) {
 	}
 }
 
-// However many other signals there are, primary ones are armed first, others leave branches to the next groups, and the
-// sliding tests of primary signals have half of their part of the budget.
+// Regardless of the number of other signals, primary signals are armed first and have half of the part of the sliding
+// tests, and other signals leave branches to later groups.
 func TestSimPrimarySignalsKeepTheirPart(t *testing.T) {
 	names := []string{"reward", "outcome.margin"}
 	for i := range 60 {
@@ -57,10 +57,10 @@ func TestSimPrimarySignalsKeepTheirPart(t *testing.T) {
 	}
 	const n, primary = 1e4, 2
 	for room, want := range map[Room]struct{ primary, others, shapes int }{
-		{Branches: 1000}:            {2, 60, 54}, // eight look too dependent for a sliding test
-		{Branches: 100}:             {2, 7, 10},  // 20 branches and two sliding tests, and 10 for each other signal of 78
-		{Branches: 100, Later: 1}:   {2, 5, 8},   // of these, the next group may need 22
-		{Branches: 100, Later: 100}: {2, 3, 11},  // but others always have half of them
+		{Branches: 1000}:            {2, 60, 54}, // eight are too dependent for a sliding test
+		{Branches: 100}:             {2, 7, 10},  // 20 branches and 2 sliding tests leave 78: 10 for each of 7 signals
+		{Branches: 100, Later: 1}:   {2, 5, 8},   // of those 78, the next group may need 22
+		{Branches: 100, Later: 100}: {2, 3, 11},  // but other signals always get half
 		{Branches: 10}:              {1, 0, 0},
 	} {
 		of := Portion{Streams: frozen(500, names...), Units: 500, Share: 1}

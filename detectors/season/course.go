@@ -10,11 +10,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// Course is a smooth function of the time of the day: a constant, and the cosine and the sine of one turn a day, of two,
-// and so on.
+// Course is a smooth function of the time of day: the coefficients of a constant, and of the cosine and the sine of one
+// turn per day, of two turns, and so on.
 type Course []float64
 
-// mostTurns is the largest number of turns a day: the shortest wave takes 6 hours.
+// mostTurns is the maximum number of turns per day: the shortest wave takes 6 hours.
 const mostTurns = 4
 
 // At returns the course at a time.
@@ -27,7 +27,7 @@ func (c Course) At(ts int64) float64 {
 	return sum
 }
 
-// turns fills in 1, and the cosine and the sine of one turn a day, of two, and so on.
+// turns fills waves with 1, and the cosine and the sine of one turn per day, of two turns, and so on.
 func turns(ts int64, waves []float64) []float64 {
 	if len(waves) == 0 {
 		return nil
@@ -43,8 +43,8 @@ func turns(ts int64, waves []float64) []float64 {
 	return waves
 }
 
-// fitCourse returns the least-squares fit of a course of so many turns a day to scores; nil if the times do not determine
-// it.
+// fitCourse returns the least-squares fit to scores of a course with most turns per day; nil if the times do not
+// determine the fit.
 func fitCourse(scores []float64, times []int64, most int) Course {
 	width := 2*most + 1
 	products, sums, row := mat.NewSymDense(width, nil), mat.NewVecDense(width, nil), mat.NewVecDense(width, nil)
@@ -64,11 +64,11 @@ func fitCourse(scores []float64, times []int64, most int) Course {
 	return Course(solution.RawVector().Data)
 }
 
-// leastOfHour is the least number of values of an hour, as a share of the mean of all: a course says nothing of hours that
-// it was not fitted to.
+// leastOfHour is the minimum number of values in an hour, relative to the mean of all hours: a course would be
+// arbitrary at hours that it was not fitted to.
 const leastOfHour = .1
 
-// coversHours reports whether all hours of the day have enough of the times.
+// coversHours reports whether every hour of the day has enough of the times.
 func coversHours(times []int64) bool {
 	var n [hoursOfDay]float64
 	for _, ts := range times {
@@ -79,9 +79,9 @@ func coversHours(times []int64) bool {
 	return slices.Min(n[:]) >= max(1, leastOfHour*float64(len(times))/hoursOfDay)
 }
 
-// courseOf returns the course that, at a price for each of its turns, leaves the least sum of squares of scores about their
-// means within some strata; nil if no course is worth its price. An advantage is what a course has over none: that something
-// is smooth is likelier than that it is not.
+// courseOf returns the course that minimizes the sum of squares of scores about their means within strata, plus price
+// for each of its turns; nil if no course is better than none. A course may cost more than none by up to advantage,
+// since hours that are known to differ are likely to differ smoothly.
 func courseOf(scores []float64, times []int64, strata []int, price, advantage float64) (best Course) {
 	least := within(scores, times, strata, nil)
 	for most := 1; most <= mostTurns; most++ {
@@ -97,7 +97,7 @@ func courseOf(scores []float64, times []int64, strata []int, price, advantage fl
 	return best
 }
 
-// within returns the sum of squares of scores, minus a course, about their means within some strata.
+// within returns the sum of squares of scores minus a course, about their means within strata.
 func within(scores []float64, times []int64, strata []int, c Course) float64 {
 	var n, sum, squares [hoursOfWeek]float64
 	for i, z := range scores {
@@ -117,5 +117,5 @@ func within(scores []float64, times []int64, strata []int, c Course) float64 {
 	return total
 }
 
-// score returns the unbounded normal score of a value among all of the sample.
+// score returns the unbounded normal score of a value in the whole sample.
 func score(all *detectors.Ranks, x float64) float64 { return math.Sqrt2 * math.Erfinv(2*all.Rank(x)-1) }

@@ -2,14 +2,14 @@ package season
 
 import "time"
 
-// DailyMean is the mean of a value by the time of the day, minus its mean over the day. Exported fields are saved.
+// DailyMean is the mean of a value by time of day, minus its mean over all times. Exported fields are saved.
 type DailyMean struct {
-	Levels []float64 // at evenly spaced times of the day, the first at midnight; between them, the mean is linear
+	Levels []float64 // at evenly spaced times of the day, the first at midnight; linear in between
 	Zone   string    // time zone of the day; UTC if empty
 }
 
-// The means of a day: one each 20 minutes, of all values within 10 minutes of it or, where these are fewer than leastOfLevel,
-// of the nearest minutes that have as many.
+// A daily mean has a level every 20 minutes: the mean of all values within 10 minutes or, if these are fewer than
+// leastOfLevel, within the shortest distance that includes that many.
 const (
 	levelsOfDay    = 72
 	minutesOfDay   = 24 * 60
@@ -17,9 +17,9 @@ const (
 	leastOfLevel   = 30
 )
 
-// NewDailyMean returns the daily mean of values at times, in Unix nanoseconds. It returns nil if the times do not cover each
-// hour of the day on two days, or if the levels do not explain a value better than the mean of all when its own part in them
-// is left out.
+// NewDailyMean returns the daily mean of values at times, in Unix nanoseconds. It returns nil if the times do not cover
+// each hour of the day on two days, or if the levels do not predict values better than the overall mean does when each
+// value is left out of its own level.
 func NewDailyMean(values []float64, times []int64, zone *time.Location) *DailyMean {
 	clock := Clocks(times, zone)
 	if !coversHoursTwice(clock) {
@@ -51,7 +51,7 @@ func NewDailyMean(values []float64, times []int64, zone *time.Location) *DailyMe
 	return d
 }
 
-// levelAt returns the mean about a minute of the day, and of how many values it is.
+// levelAt returns the mean of the values around a minute of the day, and their number.
 func levelAt(minute int, n, sum *[minutesOfDay]float64) (level, of float64) {
 	total := 0.0
 	for away := range minutesOfDay / 2 {
@@ -70,13 +70,13 @@ func levelAt(minute int, n, sum *[minutesOfDay]float64) (level, of float64) {
 	return total / of, of
 }
 
-// minuteOf returns the minute of the day of what a clock shows.
+// minuteOf returns the minute of the day of a clock time.
 func minuteOf(clock int64) int {
 	minute := floorDiv(clock, int64(time.Minute))
 	return int(minute - minutesOfDay*floorDiv(minute, minutesOfDay))
 }
 
-// coversHoursTwice reports whether each hour of the day is there on two days.
+// coversHoursTwice reports whether each hour of the day occurs on at least two days.
 func coversHoursTwice(clock []int64) bool {
 	first, twice := map[int64]int64{}, map[int64]bool{}
 	for _, ts := range clock {
@@ -94,7 +94,7 @@ func coversHoursTwice(clock []int64) bool {
 	return len(twice) == hoursOfDay
 }
 
-// At returns by how much the value is above its mean at a time of the day; 0 without a time. d may be nil.
+// At returns how far the mean at a time of day lies above the overall mean; 0 without a time. d may be nil.
 func (d *DailyMean) At(ts int64) float64 {
 	if d == nil || ts == 0 || len(d.Levels) == 0 {
 		return 0
@@ -107,7 +107,7 @@ func (d *DailyMean) At(ts int64) float64 {
 	return d.Levels[k] + (at-float64(k))*(next-d.Levels[k])
 }
 
-// Square returns the mean square of values about their daily mean, from their mean and their mean square. d may be nil.
+// Square returns the mean square of values about the daily mean at ts, from their mean and mean square. d may be nil.
 func (d *DailyMean) Square(mean, square float64, ts int64) float64 {
 	level := d.At(ts)
 	return square - 2*level*mean + level*level

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// rush is the mean of a value that is high in the rush hour, about half past eight.
+// rush is the mean of a value that peaks in the rush hour, at about half past eight.
 func rush(ts int64) float64 {
 	hour := float64(ts%int64(24*time.Hour)) / float64(time.Hour)
 	return 2 * math.Exp(-(hour-8.5)*(hour-8.5))
 }
 
-// ofDays returns values at times of some days, one in two minutes by day and one in an hour at night.
+// ofDays returns values and times over some days: one every two minutes by day, and one per hour at night.
 func ofDays(days int, mean func(ts int64) float64) (values []float64, times []int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for minute := range days * 24 * 60 {
@@ -42,7 +42,7 @@ func TestDailyMeanFollowsARushHour(t *testing.T) {
 		}
 	}
 	off, n := 0., 0.
-	for i, x := range values { // a value is as far from the course as from its mean
+	for i, x := range values { // the residual about the course is the residual about the mean
 		off += d.Square(x-mean, (x-mean)*(x-mean), times[i]) - (x-rush(times[i]))*(x-rush(times[i]))
 		n++
 	}

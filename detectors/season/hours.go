@@ -8,41 +8,43 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// HourFactors holds by how much the dependence factor of each hour of the day exceeds that of all hours. Exported fields are
-// saved.
+// HourFactors holds, for each hour of the day, how far its dependence factor exceeds the factor of all hours. Exported
+// fields are saved.
 type HourFactors struct {
-	Above [hoursOfDay]uint8 `cbor:"1,keyasint"`          // in steps of 1/factorSteps above 1
+	Above [hoursOfDay]uint8 `cbor:"1,keyasint"`          // in steps of 1/factorSteps above a ratio of 1
 	Zone  string            `cbor:"2,keyasint,omitzero"` // time zone of the hours; UTC if empty
 }
 
 const (
 	factorSteps = 32
 	factorLags  = 20
-	// leastOfHours is the least share of all values from which the factor of an hour is estimated; leastStratum is their least
-	// number.
+	// leastOfHours is the minimum share of all values from which the factor of an hour is estimated; leastStratum is
+	// their minimum number.
 	leastOfHours = .05
 )
 
 // The scores of successive units are summed in blocks.
 const (
-	leastBlock = 10  // units in a block, or more if there were otherwise more than mostBlocks
-	mostBlocks = 300 // about the largest number of blocks
-	blockHours = 4   // longest duration of a block; units that take longer are not compared
+	leastBlock = 10  // units per block; larger if there would otherwise be more than mostBlocks blocks
+	mostBlocks = 300 // approximate maximum number of blocks
+	blockHours = 4   // maximum duration of a block; units spread over a longer time are not compared
 )
 
-// Variances are compared by the first harmonics of the day, with as many random orders of the blocks.
+// The variances of blocks are fitted with the first harmonics of the day, and compared with fits to random orders of
+// the blocks.
 const (
 	harmonicsOfBlocks = 3
 	ordersOfBlocks    = 999
 )
 
-// SumsDiffer reports whether the variance of sums of successive scores differs between hours of the day, at a level. series are
-// the scores of several quantities of the same units, with mean 0, NaN of a unit without a value. How much values depend on each
-// other at an hour is a property of the traffic, and one quantity alone rarely shows it.
+// SumsDiffer reports whether the variance of sums of successive scores differs between hours of the day, at the given
+// significance level. series holds the scores of several quantities of the same units, with mean 0, and NaN for a unit
+// without a value. Several quantities are tested together because the dependence between values at an hour is a
+// property of the traffic, which one quantity alone rarely shows.
 //
-// The power 2/3 of the absolute value of a sum is nearly normal (Wilson & Hilferty, PNAS 1931). The statistic is how much of these
-// powers the harmonics of the day explain, added up over all series, and is compared with that of the same blocks in random
-// orders: so it does not matter how quantities depend on each other.
+// The absolute value of a sum, raised to the power 2/3, is nearly normal (Wilson & Hilferty, PNAS 1931). The statistic
+// is the part of these powers that the harmonics of the day explain, summed over all series. It is compared with the
+// statistic of the same blocks in random orders, so dependence between the quantities does not matter.
 func SumsDiffer(series [][]float64, times []int64, zone *time.Location, level float64) bool {
 	blocks, angles := blocksOf(Clocks(times, zone))
 	sizes := make([][]float64, len(blocks)) // by block, of each series
@@ -72,10 +74,10 @@ func SumsDiffer(series [][]float64, times []int64, zone *time.Location, level fl
 	return true
 }
 
-// block is successive units, from one up to, but without, another.
+// block is a range of successive units: from is included, to is not.
 type block struct{ from, to int }
 
-// blocksOf returns the blocks of units, and where in the day each is, as an angle.
+// blocksOf returns the blocks of units, and the time of day of each as an angle.
 func blocksOf(clock []int64) (blocks []block, angles []float64) {
 	const day = int64(24 * time.Hour)
 	size := max(leastBlock, (len(clock)+mostBlocks-1)/mostBlocks)
@@ -93,8 +95,8 @@ func blocksOf(clock []int64) (blocks []block, angles []float64) {
 	return blocks, angles
 }
 
-// sizesOf returns the power 2/3 of the absolute value of the sums of blocks, with mean 0 and variance 1; nil if they are all the
-// same. A block without values has 0.
+// sizesOf returns the absolute value of the sum of each block, raised to the power 2/3 and scaled to mean 0 and
+// variance 1. It returns nil if they are all the same. A block without values has size 0.
 func sizesOf(z []float64, blocks []block) []float64 {
 	out, has := make([]float64, len(blocks)), []float64(nil)
 	for k, b := range blocks {
@@ -121,7 +123,7 @@ func sizesOf(z []float64, blocks []block) []float64 {
 	return out
 }
 
-// harmonicsOf returns orthonormal columns that span the harmonics of angles, without the mean.
+// harmonicsOf returns orthonormal columns that span the harmonics of the angles, orthogonal to the mean.
 func harmonicsOf(angles []float64) (basis [][]float64) {
 	for h := 1.; h <= harmonicsOfBlocks; h++ {
 		for _, wave := range []func(float64) float64{math.Cos, math.Sin} {
@@ -140,7 +142,7 @@ func harmonicsOf(angles []float64) (basis [][]float64) {
 				}
 			}
 			length := math.Sqrt(dot(column, column))
-			if length < 1e-6*math.Sqrt(float64(len(angles))) { // blocks are at few times of the day
+			if length < 1e-6*math.Sqrt(float64(len(angles))) { // blocks occur at only a few times of the day
 				continue
 			}
 			for i := range column {
@@ -159,8 +161,8 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// explained returns the sum of squares that the columns of basis explain of the sizes of all series, whose blocks are in an
-// order.
+// explained returns the sum of squares that the columns of basis explain in the sizes of all series, with the blocks in
+// the given order.
 func explained(sizes, basis [][]float64, order []int) (sum float64) {
 	along := make([]float64, len(sizes[0]))
 	for _, b := range basis {
@@ -177,9 +179,9 @@ func explained(sizes, basis [][]float64, order []int) (sum float64) {
 	return sum
 }
 
-// NewHourFactors returns the factors of the hours for series of scores of the same values, each with mean 0 and variance 1: of
-// the series with the largest at each hour. factor is that of all hours, inflation times a dependence factor. It returns nil if
-// no hour has a larger one.
+// NewHourFactors returns the factors of the hours for several series of scores of the same values, each with mean 0 and
+// variance 1. At each hour, the series with the largest factor counts. factor is the factor of all hours, which is
+// inflation times a dependence factor. NewHourFactors returns nil if no hour has a larger factor.
 func NewHourFactors(series [][]float64, times []int64, factor, inflation float64, zone *time.Location) *HourFactors {
 	clock, f := Clocks(times, zone), &HourFactors{Zone: zoneName(zone)}
 	for _, z := range series {
@@ -194,7 +196,7 @@ func NewHourFactors(series [][]float64, times []int64, factor, inflation float64
 	return f
 }
 
-// At returns by how much less evidence counts at a time: 1 if it does not. f may be nil.
+// At returns the factor by which evidence at a time is reduced; 1 means not at all. f may be nil.
 func (f *HourFactors) At(ts int64) float64 {
 	if f == nil || ts == 0 {
 		return 1
@@ -202,7 +204,7 @@ func (f *HourFactors) At(ts int64) float64 {
 	return 1 + float64(f.Above[hourOfDay(Clock(ts, Zone(f.Zone)))])/factorSteps
 }
 
-// Largest returns the largest of all hours, 1 if there are none.
+// Largest returns the largest factor of any hour; 1 if f is nil.
 func (f *HourFactors) Largest() float64 {
 	if f == nil {
 		return 1
@@ -214,9 +216,10 @@ func (f *HourFactors) Largest() float64 {
 	return 1 + float64(largest)/factorSteps
 }
 
-// longRun estimates sum_l E(z_t z_{t-l}) for t in each hour of the day, with Bartlett's weights, from as many hours around it as
-// hold enough values, plus one standard error: f sqrt(4 (L+1) / (3n)) (Priestley, Spectral Analysis and Time Series, 1981, 6.2.4).
-// If it is too small, the false alarms of the hour grow exponentially; if it is too large, only the delay does.
+// longRun estimates sum_l E(z_t z_{t-l}) for t in each hour of the day, with Bartlett's weights, plus one standard
+// error: f sqrt(4 (L+1) / (3n)) (Priestley, Spectral Analysis and Time Series, 1981, 6.2.4). If an hour has too few
+// values, the hours around it are included. An estimate that is too small makes the false alarms of the hour grow
+// exponentially; one that is too large only makes the delay grow.
 func longRun(z []float64, clock []int64) (out [hoursOfDay]float64) {
 	var sums, counts [hoursOfDay]float64
 	for i, ts := range clock {
@@ -241,7 +244,7 @@ func longRun(z []float64, clock []int64) (out [hoursOfDay]float64) {
 	return out
 }
 
-// before returns sum_l (1 - l/(L+1)) z_{t-l} over the lags 1 to L, without values half a day before or earlier.
+// before returns sum_l (1 - l/(L+1)) z_{t-l} over the lags 1 to L, without values that are half a day or more before t.
 func before(z []float64, clock []int64, t int) (sum float64) {
 	for lag := 1; lag <= min(factorLags, t); lag++ {
 		if ts := clock[t-lag]; ts != 0 && clock[t]-ts < hoursOfDay/2*int64(time.Hour) {
@@ -251,7 +254,7 @@ func before(z []float64, clock []int64, t int) (sum float64) {
 	return sum
 }
 
-// hourOfDay returns the hour of the day of a time on the clock.
+// hourOfDay returns the hour of the day of a clock time.
 func hourOfDay(clock int64) int {
 	hour := floorDiv(clock, int64(time.Hour))
 	return int(hour - hoursOfDay*floorDiv(hour, hoursOfDay))

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// Most units come by day, as many as three for one at night.
+// dayAndNight returns times of units with daily cycles: three times as many units per hour by day as at night.
 func dayAndNight(rng *rand.Rand, units int) (times []int64, night []bool) {
 	now := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
 	for range units {
@@ -25,7 +25,8 @@ func dayAndNight(rng *rand.Rand, units int) (times []int64, night []bool) {
 	return times, night
 }
 
-// dependent returns series whose values carry over to the next one by day and by night. Half of their noise is common to all.
+// dependent returns autocorrelated series, with one coefficient by day and another one at night. Half of their noise is
+// common to all series.
 func dependent(rng *rand.Rand, night []bool, series int, byDay, byNight float64) [][]float64 {
 	out := make([][]float64, series)
 	for i := range out {
@@ -46,8 +47,8 @@ func dependent(rng *rand.Rand, night []bool, series int, byDay, byNight float64)
 	return out
 }
 
-// Where values depend on each other equally at all hours, they seldom count as different, however much the series depend on each
-// other and whatever comes at an hour; where nights are different, four series show it.
+// If values depend on each other equally at all hours, hours seldom count as different, no matter how strongly the
+// series are correlated and how many units an hour has. If nights differ, four series reveal it.
 func TestSumsDiffer(t *testing.T) {
 	const runs, units, level = 150, 1800, .01
 	for _, c := range []struct {
@@ -78,7 +79,7 @@ func TestSumsDiffer(t *testing.T) {
 	}
 }
 
-// Few blocks, a series without values and one without spread say nothing.
+// Few blocks, a series without values, and a series without spread are not evidence of a difference.
 func TestSumsOfLittleDoNotDiffer(t *testing.T) {
 	times, night := dayAndNight(rand.New(rand.NewPCG(62, 1)), 1800)
 	series := dependent(rand.New(rand.NewPCG(62, 2)), night, 1, 0, .9)
@@ -103,8 +104,8 @@ func TestSumsOfLittleDoNotDiffer(t *testing.T) {
 	}
 }
 
-// The factor of an hour, from 120 values, is at least that of its values in about two of three cases, as one standard error is
-// added. By day nothing is dependent, and the factor of all hours is nearly large enough.
+// The factor of an hour, estimated from 120 values, is at least the true factor in about two of three cases, since one
+// standard error is added. By day, values are independent, and the factor of all hours is nearly large enough.
 func TestHourFactors(t *testing.T) {
 	const runs, units, byNight = 200, 1800, .5
 	truth, enough, above := (1+byNight)/(1-byNight), 0, 0.0
@@ -117,7 +118,7 @@ func TestHourFactors(t *testing.T) {
 		if f.At(at(2)) > f.Largest() || f.At(0) != 1 {
 			t.Fatalf("%g at night, %g without a time, %g at most", f.At(at(2)), f.At(0), f.Largest())
 		}
-		if all*f.At(at(2)) >= .9*truth { // over 20 lags, the factor is .93 of that
+		if all*f.At(at(2)) >= .9*truth { // over 20 lags, the factor is .93 of the true one
 			enough++
 		}
 		above += f.At(at(14)) / runs
@@ -136,5 +137,5 @@ func TestHourFactors(t *testing.T) {
 	}
 }
 
-// at is an hour of a day.
+// at returns a time in an hour of the day.
 func at(hour int) int64 { return time.Date(2027, 1, 12, hour, 30, 0, 0, time.UTC).UnixNano() }

@@ -7,18 +7,19 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// levels are values of neighboring days with a common level.
+// levels is a run of successive days that are fitted with the same mean.
 type levels struct {
 	n, mean float64
 	days    int
 }
 
-// DayFactorInRise is DayFactor for values that get larger over the days, by how much is not known: about the means of days
-// that fit best among those that never fall. A rise alone thus makes no difference between days. Where it is as steep as days
-// differ it hides that they do, but then it has also left bad days far above the mean of the sample.
+// DayFactorInRise is like DayFactor, but for values that rise over the days by an unknown amount. Differences are
+// measured about the non-decreasing means of days that fit best, so a rise alone does not count as a difference between
+// days. A rise as steep as the differences between days hides them, but it has then also left bad days far above the
+// mean of the sample.
 //
-// The fit follows the days: of D days with L different levels, D - 1.5 L count (Meyer & Woodroofe, Annals of Statistics
-// 2000). The p-value is that of differences beyond those within days.
+// The fit adapts to the days: of D days with L different levels, D - 1.5 L count (Meyer & Woodroofe, Annals of
+// Statistics 2000). The p-value is for differences larger than those within days.
 func DayFactorInRise(x []float64, day []int64) (f, p float64) {
 	sums, squares, counts := map[int64]float64{}, map[int64]float64{}, map[int64]float64{}
 	for i, v := range x {

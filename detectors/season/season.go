@@ -12,12 +12,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// DayFactor returns f_day = n var(day means) / var(x), with n the mean number of values per day: by how much more the
-// means of days vary than those of as many independent values. day is the day of each value. p is the p-value of so
-// large a factor if days are alike: f_day (D - fitted) then follows approximately a chi-square distribution with D -
-// fitted degrees of freedom, with D the number of days. fitted is the number of levels of days that were removed from x
-// before, 1 if only the mean was. Fewer than fitted + 2 days of at least two values each carry no information: f_day is
-// 1 and p is 1.
+// DayFactor returns f_day = n var(day means) / var(x), with n the mean number of values per day: the variance of the
+// day means, relative to that of means of independent values. day holds the day of each value. p is the p-value of
+// f_day if days are alike: f_day (D - fitted) then approximately follows a chi-square distribution with D - fitted
+// degrees of freedom, with D the number of days. fitted is the number of levels of days that have already been removed
+// from x; 1 if only the mean has. With fewer than fitted + 2 days, or fewer than two values per day on average, f_day
+// is 1 and p is 1.
 func DayFactor(x []float64, day []int64, fitted int) (f, p float64) {
 	sums, counts := map[int64]float64{}, map[int64]float64{}
 	for i, v := range x {
@@ -31,7 +31,7 @@ func DayFactor(x []float64, day []int64, fitted int) (f, p float64) {
 		return 1, 1
 	}
 	between := 0.0
-	for _, d := range slices.Sorted(maps.Keys(sums)) { // sorted, or the last bit of the sum would be random
+	for _, d := range slices.Sorted(maps.Keys(sums)) { // sorted, or the last bit of the sum would depend on the order
 		off := sums[d]/counts[d] - mean
 		between += counts[d] * off * off
 	}
@@ -39,48 +39,50 @@ func DayFactor(x []float64, day []int64, fitted int) (f, p float64) {
 	return f, distuv.ChiSquared{K: freedom}.Survival(f * freedom)
 }
 
-// hoursOfWeek is the number of hours in a week, which begins on Monday at 0:00; firstMonday is the number of hours of its
-// week that had passed at the Unix epoch.
+// hoursOfWeek is the number of hours in a week, which begins on Monday at 0:00. firstMonday is the number of hours
+// between the Monday before the Unix epoch and the epoch.
 const (
 	hoursOfDay  = 24
 	hoursOfWeek = 7 * hoursOfDay
 	firstMonday = 3 * 24
 )
 
-// leastStratum is the least number of values of the sample in a stratum: with fewer, the rank of the largest would be
-// less than the bound of the normal scores. Another stratum must save stratumPrice log m of the sum of squares of the
-// normal scores of m values. That is twice what chance saves with a boundary that may lie anywhere (the Bayesian
-// information criterion for a level and its boundary).
+// leastStratum is the minimum number of values of the sample in a stratum: with fewer, the score of the largest value
+// would not reach the bound of the normal scores. Another stratum must reduce the sum of squares of the normal scores
+// of m values by stratumPrice log m. That is twice what a boundary that may lie anywhere reduces it by chance (the
+// Bayesian information criterion for a level and its boundary).
 const (
 	leastStratum = 100
 	stratumPrice = 2
 )
 
-// leastCycles is the number of cycles that a sample must cover: within one, a season looks the same as a drift.
+// leastCycles is the number of cycles that a sample must cover: within one cycle, a season cannot be distinguished from
+// a drift.
 const leastCycles = 2
 
-// Season judges values among those of similar hours. The hours of the day, those of working days and of weekends apart,
-// or those of the week are split, as circles, into contiguous strata such that the scores of the sample's values vary
-// least within them. The number of strata follows from the values, and each holds at least 100 of them. A ranked value
-// is judged by its mid-rank within its stratum, a number in (0, 1); a share of steps by itself minus the level of its
-// stratum, and its counts by a frequency test that knows the stratum. Both have no season. A value without a time is
-// judged among all. Exported fields are saved.
+// Season judges values relative to those of similar hours. It divides the hours of the day, the hours of working days
+// and weekends, or the hours of the week into strata, such that the scores of the sample vary least within a stratum.
+// Strata are contiguous on the circle of hours. Their number follows from the values, and each holds at least 100 of
+// them. A ranked value is judged by its mid-rank within its stratum, a number in (0, 1). A share of steps is judged by
+// its difference from the level of its stratum, and its counts by a frequency test that uses the stratum's rate.
+// Neither depends on the season. A value without a time is judged among all values. Exported fields are saved.
 type Season struct {
 	Strata [hoursOfWeek]uint8 // the stratum of each hour
-	Course Course             // of the scores of ranked values: what the hour explains within the strata; nil if that is not worth its price
-	Like   []*detectors.Ranks // of the sample's values, by stratum, or of their scores minus the course; nil of shares
+	Course Course             // of the scores of ranked values within strata; nil if it does not improve the fit enough
+	Like   []*detectors.Ranks // of the sample's values by stratum, or of their scores minus the course; nil for shares
 	Level  []float64          // the mean of the values of a stratum minus that of all
-	Ranks  *detectors.Ranks   // of the judged values of the sample
-	Rest   *detectors.Ranks   // of the sample minus the levels, if there is a course
-	Zone   string             // time zone whose hours and days these are; UTC if empty
+	Ranks  *detectors.Ranks   // of the judged values of the sample, see Own
+	Rest   *detectors.Ranks   // of the adjusted values of the sample, if there is a course
+	Zone   string             // time zone of the hours and days; UTC if empty
 
 	all  *detectors.Ranks
 	zone *time.Location
 }
 
-// New splits the hours for a sample with the given ranks, scores and times of its values in Unix nanoseconds, 0 for
-// none. hours says that hours of the day are known to differ, and zone whose hours and days they are. New returns nil if
-// the sample does not cover two days, or if no split is worth its price.
+// New divides the hours for a sample with the given ranks and scores. times are those of the values, in Unix
+// nanoseconds, and 0 for a value without a time. hours reports whether hours of the day are known to differ, and zone
+// is the time zone of the hours and days. New returns nil if the sample covers less than two days, or if no division
+// improves the fit enough.
 func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours bool, zone *time.Location) *Season {
 	s := &Season{all: ranks, Zone: zoneName(zone), zone: zone}
 	strata := s.split(scores, nil, times, hours)
@@ -107,8 +109,8 @@ func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours 
 	return s
 }
 
-// follow finds the course of values that differ, if they cover all hours. The scores of ties would be in the order of their
-// hours.
+// follow fits the course if the values cover all hours and more than half of them are distinct. With ties, the order of
+// the scores would depend on the hours.
 func (s *Season) follow(sample, scores []float64, times []int64, hours bool) {
 	clock := Clocks(times, s.zone)
 	if 2*s.all.Distinct() <= len(sample) || !coversHours(clock) {
@@ -121,7 +123,7 @@ func (s *Season) follow(sample, scores []float64, times []int64, hours bool) {
 	s.Course = courseOf(scores, clock, s.StrataOf(times), price, advantage)
 }
 
-// adjusted returns the adjusted values of the sample that have a time.
+// adjusted returns the adjusted values of those in the sample that have a time.
 func (s *Season) adjusted(sample []float64, times []int64) (out []float64) {
 	for i, x := range sample {
 		if times[i] != 0 {
@@ -131,7 +133,8 @@ func (s *Season) adjusted(sample []float64, times []int64) (out []float64) {
 	return out
 }
 
-// free returns the number that is ranked within a stratum: the value, or its score minus the course.
+// free returns the number that is ranked within a stratum: the value itself or, with a course, its score minus the
+// course.
 func (s *Season) free(x float64, ts int64) float64 {
 	if s.Course == nil {
 		return x
@@ -139,12 +142,12 @@ func (s *Season) free(x float64, ts int64) float64 {
 	return score(s.all, x) - s.Course.At(Clock(ts, s.zone))
 }
 
-// leastEvents is the least number of steps of a stratum with the event, and without it.
+// leastEvents is the minimum number of steps with the event, and of steps without it, in a stratum.
 const leastEvents = 10
 
-// OfCounts does the same for a sample of counts: the event happened at the share shares[i] of steps[i] steps. Each
-// stratum has enough steps with the event, and without it. OfCounts also returns nil if all shares of a stratum are the
-// same: without spread, nothing says how far a new share is from them.
+// OfCounts is like New, but for a sample of counts: the event occurred in the share shares[i] of steps[i] steps. Each
+// stratum has at least leastEvents steps with the event and as many without it. OfCounts also returns nil if all shares
+// of a stratum are the same: without spread, the distance of a new share from them has no scale.
 func OfCounts(shares, steps, scores []float64, times []int64, hours bool, zone *time.Location) *Season {
 	s, least := &Season{Zone: zoneName(zone), zone: zone}, make([][2]float64, len(shares))
 	for i, share := range shares {
@@ -179,7 +182,7 @@ func OfCounts(shares, steps, scores []float64, times []int64, hours bool, zone *
 	return s
 }
 
-// Attach restores the ranks that the season was made with, and its time zone.
+// Attach restores what is not saved: the ranks of the whole sample and the time zone.
 func (s *Season) Attach(all *detectors.Ranks) {
 	s.all, s.zone = all, Zone(s.Zone)
 	s.Ranks.Prepare()
@@ -191,7 +194,8 @@ func (s *Season) Attach(all *detectors.Ranks) {
 	}
 }
 
-// Rank returns the value by which a new value is judged.
+// Rank returns the number by which a new value is judged: its mid-rank within its stratum, or its difference from the
+// stratum's level.
 func (s *Season) Rank(x float64, ts int64) float64 {
 	switch {
 	case s.Like == nil:
@@ -202,7 +206,7 @@ func (s *Season) Rank(x float64, ts int64) float64 {
 	return s.Like[s.stratum(ts)].Rank(s.free(x, ts))
 }
 
-// Stratum returns the stratum of a time, -1 if there is none.
+// Stratum returns the stratum of a time; -1 without a time.
 func (s *Season) Stratum(ts int64) int {
 	if ts == 0 {
 		return -1
@@ -210,7 +214,7 @@ func (s *Season) Stratum(ts int64) int {
 	return s.stratum(ts)
 }
 
-// StrataOf returns the strata of times.
+// StrataOf returns the stratum of each time; -1 without a time.
 func (s *Season) StrataOf(times []int64) []int {
 	out := make([]int, len(times))
 	for i, ts := range times {
@@ -219,7 +223,7 @@ func (s *Season) StrataOf(times []int64) []int {
 	return out
 }
 
-// Cycle returns the name of the cycle.
+// Cycle returns the name of the cycle: "day" or "week".
 func (s *Season) Cycle() string {
 	for h := range hoursOfWeek {
 		if s.Strata[h] != s.Strata[h%hoursOfDay] {
@@ -229,7 +233,7 @@ func (s *Season) Cycle() string {
 	return "day"
 }
 
-// Own returns the values by which those of the sample itself are judged: mid-ranks leave the value itself out.
+// Own returns the numbers by which the values of the sample itself are judged. A mid-rank excludes the value itself.
 func (s *Season) Own(sample []float64, times []int64) []float64 {
 	out := make([]float64, len(sample))
 	for i, x := range sample {
@@ -245,7 +249,8 @@ func (s *Season) Own(sample []float64, times []int64) []float64 {
 	return out
 }
 
-// Adjusted returns a value minus the level of its stratum: with the season removed, in its own unit of measurement.
+// Adjusted returns a value minus the level of its stratum: the value without the season, in its own unit of
+// measurement.
 func (s *Season) Adjusted(x float64, ts int64) float64 {
 	if ts == 0 {
 		return x
@@ -253,7 +258,7 @@ func (s *Season) Adjusted(x float64, ts int64) float64 {
 	return x - s.Level[s.stratum(ts)]
 }
 
-// Sample returns the adjusted values of the sample that have a time, sorted.
+// Sample returns the adjusted values of those in the sample that have a time, sorted.
 func (s *Season) Sample() []float64 {
 	switch {
 	case s.Like == nil:
@@ -271,8 +276,8 @@ func (s *Season) Sample() []float64 {
 	return out
 }
 
-// Factor returns the dependence factor that is left within the strata of a ranked sample: the largest of those of
-// neighbours, of days and of the hours of the day, times the Inflation.
+// Factor returns the dependence factor that remains within the strata of a ranked sample: the largest of the factors of
+// neighbors, days and hours of the day, times the Inflation.
 func (s *Season) Factor(sample []float64, times []int64) float64 {
 	own := s.Own(sample, times)
 	z := make([]float64, len(own))
@@ -282,13 +287,13 @@ func (s *Season) Factor(sample []float64, times []int64) float64 {
 	return max(1, s.days(z, times), s.hours(z, times, mostOfRanks), detectors.Dependence(own, s.Ranks)) * s.Inflation(times)
 }
 
-// FactorOfCounts returns the same of counts with the given scores within their strata.
+// FactorOfCounts is like Factor, for counts with the given scores within their strata.
 func (s *Season) FactorOfCounts(scores []float64, times []int64) float64 {
 	return max(1, s.days(scores, times), s.hours(scores, times, mostOfCounts), detectors.AllowedFactor(scores)) * s.Inflation(times)
 }
 
-// days returns the factor of days of scores within strata; 1 of too few days for their levels. Those of strata of the day are
-// the same on all days, and leave the means of days as they are.
+// days returns the factor of days for scores within strata; 1 if there are too few days for the number of levels.
+// Strata of the day are the same on all days, so they do not change the means of days.
 func (s *Season) days(z []float64, times []int64) float64 {
 	day := DaysOf(times, s.zone)
 	daily, _ := DayFactor(z, day, min(len(s.Level), 7))
@@ -298,8 +303,9 @@ func (s *Season) days(z []float64, times []int64) float64 {
 	return daily
 }
 
-// hours returns the factor of the hours of the day of scores within strata, or of their squares if that is larger: what
-// the strata leave of the season comes again each day. It is at most most, since it does not add up over days.
+// hours returns the factor of the hours of the day for scores within strata, or for their squares if that is larger:
+// the part of the season that the strata leave recurs each day. The factor is at most most, since the effect does not
+// add up over days.
 func (s *Season) hours(z []float64, times []int64, most float64) float64 {
 	var hour []int64
 	var timed, squares []float64
@@ -321,23 +327,23 @@ func (s *Season) hours(z []float64, times []int64, most float64) float64 {
 	return min(f, most)
 }
 
-// unevenHours is the p-value below which hours differ within strata. That makes the factor of counts, of which strata leave
-// more, at most mostOfCounts.
+// unevenHours is the p-value below which hours count as different within strata. The factor is then at most
+// mostOfRanks, or mostOfCounts for counts, whose strata leave more of the season.
 const (
 	unevenHours  = .05
 	mostOfRanks  = 1.5
 	mostOfCounts = 2
 )
 
-// alarmUnits is the number of units of a pass up to which all of them count as far from their level as it is from the truth.
-// It was chosen so that traffic with cycles of the day keeps its budget with a margin.
+// alarmUnits is the number of units of a pass up to which the error of the level affects all of them equally. It was
+// chosen so that traffic with daily cycles stays within its budget with a margin.
 const alarmUnits = 25
 
-// Inflation returns 1 + 1/w for the errors in the levels of the strata, which are means over w passes, one per day or
-// week. The error of a level is as much as 1/w of the variance of a pass, and affects all units of the next one. With
-// unequal passes, 1/w is the mean share of the units of one pass among all; it is that of the stratum with the largest.
-// Of strata of the day with passes of n > alarmUnits units, 1/w is multiplied by sqrt(alarmUnits/n): evidence is rarely
-// collected over a whole pass.
+// Inflation returns 1 + 1/w, to account for the errors in the levels of the strata, which are means over w passes, one
+// per day or week. The error of a level is as large as 1/w of the variance of a pass, and affects all units of the next
+// pass. If passes differ in size, 1/w is the share of one pass among all units, averaged over units, in the stratum
+// where it is largest. For strata of the day with passes of n > alarmUnits units, 1/w is multiplied by
+// sqrt(alarmUnits/n), because evidence is rarely collected over a whole pass.
 func (s *Season) Inflation(times []int64) float64 {
 	passes := make([]map[int64]float64, len(s.Level))
 	for i := range passes {
@@ -357,10 +363,10 @@ func (s *Season) Inflation(times []int64) float64 {
 	for i, in := range passes {
 		squares, all := 0.0, 0.0
 		for _, n := range in {
-			squares += n * n // whole numbers: exact in any order
+			squares += n * n // whole numbers, so the sum is exact in any order
 			all += n
 		}
-		pass := squares / all // units of the pass of a unit, on average
+		pass := squares / all // mean number of units in the pass of a unit
 		if cycles[i] == hoursOfDay && pass > alarmUnits {
 			pass = math.Sqrt(pass * alarmUnits)
 		}
@@ -369,8 +375,8 @@ func (s *Season) Inflation(times []int64) float64 {
 	return 1 + largest
 }
 
-// cycles returns the number of hours after which each stratum comes again: those of a week if it has all hours of the
-// day, and else those of a day, on days that have it.
+// cycles returns the number of hours after which each stratum recurs: a week if the stratum includes all hours of the
+// day, otherwise a day.
 func (s *Season) cycles() []int64 {
 	hours := make([]map[int]bool, len(s.Level))
 	for h, in := range s.Strata {
@@ -388,7 +394,7 @@ func (s *Season) cycles() []int64 {
 	return out
 }
 
-// start returns the hour at which a stratum begins.
+// start returns the hour of the week at which a stratum begins.
 func (s *Season) start(stratum int) int64 {
 	for h := range s.Strata {
 		if int(s.Strata[h]) == stratum && int(s.Strata[(h+hoursOfWeek-1)%hoursOfWeek]) != stratum {
@@ -400,7 +406,7 @@ func (s *Season) start(stratum int) int64 {
 
 func (s *Season) stratum(ts int64) int { return int(s.Strata[s.hourOfWeek(ts)]) }
 
-// hourOf returns the number of hours on the clock since the Monday before the Unix epoch.
+// hourOf returns the number of clock hours since the Monday before the Unix epoch.
 func (s *Season) hourOf(ts int64) int64 {
 	return floorDiv(Clock(ts, s.zone), int64(time.Hour)) + firstMonday
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// daily makes 14 days of 40 values, of which each day has a level of its own.
+// daily returns 14 days of 40 values; each day has its own random level.
 func daily(rng *rand.Rand, level float64) (x []float64, day []int64) {
 	for d := range int64(14) {
 		of := level * rng.NormFloat64()
@@ -35,7 +35,7 @@ func TestDayFactorOfEqualDays(t *testing.T) {
 	if most := level + 3*math.Sqrt(level*(1-level)/runs); refused/runs > most {
 		t.Errorf("%.4f of equal days differ, want at most %.4f", refused/runs, most)
 	}
-	// chi-square over its 13 degrees of freedom: variance 2/13.
+	// The factor follows a chi-square distribution over its 13 degrees of freedom: variance 2/13.
 	if math.Abs(sum-1) > 4*math.Sqrt(2./13/runs)+.01 {
 		t.Errorf("mean factor %.3f, want 1", sum)
 	}
@@ -43,7 +43,7 @@ func TestDayFactorOfEqualDays(t *testing.T) {
 
 func TestDayFactorOfDifferentDays(t *testing.T) {
 	rng := rand.New(rand.NewPCG(71, 0))
-	const level = .4 // the mean of a day of 40 values then has the variance 1/40 + .16
+	const level = .4 // the mean of a day of 40 values then has variance 1/40 + .16
 	sum := 0.0
 	const runs = 400
 	for range runs {
@@ -63,14 +63,15 @@ func TestDayFactorOfDifferentDays(t *testing.T) {
 	}
 }
 
-// A rise of the values over the days is no difference between them, whatever its shape, and differences are found in it.
+// A rise over the days, whatever its shape, does not count as a difference between days, and differences are found
+// despite a rise.
 func TestDayFactorInARise(t *testing.T) {
 	rng := rand.New(rand.NewPCG(73, 0))
 	const runs, level = 2000, .001
 	for _, c := range []struct {
 		name  string
 		rise  func(part float64) float64
-		found float64 // least share of different days: steep rises hide some
+		found float64 // minimum share of runs that find different days: steep rises hide some
 	}{
 		{"none", func(float64) float64 { return 0 }, .9},
 		{"line", func(part float64) float64 { return 2 * part }, .65},
@@ -106,7 +107,7 @@ func TestDayFactorInARise(t *testing.T) {
 	}
 }
 
-// saturdays makes values, so many a day for so many weeks, of which those of Saturday and Sunday lie higher.
+// saturdays returns perDay values per day over a number of weeks; those of Saturdays and Sundays are higher.
 func saturdays(rng *rand.Rand, perDay int, weeks float64, size float64) (x []float64, times []int64) {
 	const monday = 4 * 24 * int64(time.Hour) // 5 January 1970
 	gap := int64(24*time.Hour) / int64(perDay)
@@ -145,7 +146,7 @@ func TestSeasonFindsTheWeekend(t *testing.T) {
 		t.Errorf("%d hours in the wrong stratum: %v", wrong, s.Strata)
 	}
 	own := s.Own(x, times)
-	if f := s.Factor(x, times); f < 1.25 || f > 1.6 { // four weeks: 1 + 1/4, and what is left by chance
+	if f := s.Factor(x, times); f < 1.25 || f > 1.6 { // four weeks: 1 + 1/4, plus what remains by chance
 		t.Errorf("factor %.2f within strata of four weeks", f)
 	}
 	if plain, _ := DayFactor(x, daysOf(times), 1); plain < 4 {
@@ -198,7 +199,7 @@ func TestHoursOfTheWeek(t *testing.T) {
 	}
 }
 
-// Values that follow a smooth day of so many values an hour, with a noise of a tenth of its range.
+// smoothDays returns perHour values per hour that follow a smooth daily course, with noise of a tenth of its range.
 func smoothDays(rng *rand.Rand, days, perHour int) (x []float64, times []int64) {
 	for h := range days * 24 {
 		level := math.Sin(2 * math.Pi * float64(h) / 24)
@@ -210,7 +211,7 @@ func smoothDays(rng *rand.Rand, days, perHour int) (x []float64, times []int64) 
 	return x, times
 }
 
-// Strata of several hours leave what the hour explains within them: .6 standard deviations without a course.
+// Without a course, strata of several hours leave differences between hours within them: .6 standard deviations.
 func TestNothingOfASmoothDayIsLeft(t *testing.T) {
 	const perHour, days = 20, 40
 	rng := rand.New(rand.NewPCG(79, 0))
@@ -229,7 +230,8 @@ func TestNothingOfASmoothDayIsLeft(t *testing.T) {
 	for _, mean := range left {
 		squares += mean * mean / 24
 	}
-	// The numbers of the course and the levels of the strata have errors from three days of 20 values an hour.
+	// The coefficients of the course and the levels of the strata have errors, as they come from three days of 20
+	// values per hour.
 	fitted := float64(len(s.Course) + len(s.Level))
 	if most := 2 * math.Sqrt(fitted/float64(len(x))); math.Sqrt(squares) > most {
 		t.Errorf("%.3f standard deviations left, want at most %.3f: %.2f", math.Sqrt(squares), most, left)
@@ -239,7 +241,7 @@ func TestNothingOfASmoothDayIsLeft(t *testing.T) {
 	}
 }
 
-// A day of two levels has no course, nor has one with hours without values, nor have values with ties.
+// No course is fitted to a day of two levels, to a day with hours without values, or to values with ties.
 func TestCoursesAreForSmoothDays(t *testing.T) {
 	rng := rand.New(rand.NewPCG(79, 1))
 	x, times := smoothDays(rng, 3, 20)
@@ -272,7 +274,7 @@ func TestCoursesAreForSmoothDays(t *testing.T) {
 	}
 }
 
-// Strata of a season that rises and falls steeply leave hours that differ within them, in level or in spread.
+// In a season that rises and falls steeply, hours within a stratum differ in level or in spread.
 func TestHoursThatStrataLeave(t *testing.T) {
 	const perHour, days, runs = 40, 2, 20
 	for _, c := range []struct {
@@ -314,7 +316,7 @@ func TestHoursThatStrataLeave(t *testing.T) {
 	}
 }
 
-// Equal days of one cycle have a factor of 1, however many strata divide the day.
+// Identical days of one cycle have a factor of 1, regardless of the number of strata of the day.
 func TestEqualDaysWithinStrataOfTheDay(t *testing.T) {
 	const days, perHour, runs = 8, 5, 200
 	sum, strata := 0.0, 0.0

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// coveredCycles returns the number of times that a cycle of so many hours passes between the first of the times and the
-// last.
+// coveredCycles returns how many cycles of the given number of hours fit between the first and the last of the times.
 func coveredCycles(times []int64, hours int64) float64 {
 	first, last := int64(math.MaxInt64), int64(0)
 	for _, ts := range times {
@@ -18,14 +17,14 @@ func coveredCycles(times []int64, hours int64) float64 {
 	return float64(last-min(first, last)) / float64(hours*int64(time.Hour))
 }
 
-// circle is a set of hours of the week in which strata are contiguous; the last hour is followed by the first. Its
-// hours are those for which place returns the place in the circle; -1 for the others.
+// circle is a set of hours of the week in which strata are contiguous; the first hour follows the last. place returns
+// the place of an hour in the circle, and -1 for an hour that is not in it.
 type circle struct {
 	hours int
 	place func(hourOfWeek int) int
 }
 
-// The ways to divide the week into circles. Longer cycles come first: they win a tie.
+// The ways to divide the week into circles. Longer cycles come first, so they win a tie.
 var (
 	weeks    = []circle{{hoursOfWeek, func(h int) int { return h }}}
 	weekends = []circle{{hoursOfDay, func(h int) int { return onDays(h, h < 5*hoursOfDay) }}, {hoursOfDay, func(h int) int { return onDays(h, h >= 5*hoursOfDay) }}}
@@ -39,12 +38,13 @@ func onDays(hour int, on bool) int {
 	return -1
 }
 
-// split divides the hours and returns the number of strata, 0 if the times do not cover two days. Of the divisions that
-// the times can tell apart from a drift, it chooses the one with the least sum of squares of scores and price.
+// split divides the hours and returns the number of strata; 0 if the times cover less than two days. Of the divisions
+// that can be distinguished from a drift over the times, it chooses the one with the smallest sum of squares of scores
+// plus price.
 //
-// If hours of the day are known to differ, strata of a day have hourPrice: what is left of the season within a stratum
-// costs more than another level. Of counts, least holds the numbers of steps with the event and without it by value, of
-// which each stratum has at least leastEvents; nil of ranked values.
+// If hours of the day are known to differ, a stratum of the day costs only hourPrice, because what is left of the
+// season within a stratum does more harm than another level. For counts, least holds the numbers of steps with the
+// event and without it for each value; each stratum has at least leastEvents of both. For ranked values, least is nil.
 func (s *Season) split(scores []float64, least [][2]float64, times []int64, hours bool) int {
 	ways := [][]circle{weeks, weekends, days}
 	switch {
@@ -84,7 +84,7 @@ func (s *Season) split(scores []float64, least [][2]float64, times []int64, hour
 // hourPrice is the price of a stratum of the day if hours are known to differ.
 const hourPrice = 3
 
-// cutAll splits some circles, and returns the stratum of each hour of the week, the cost and the number of strata.
+// cutAll divides all circles. It returns the stratum of each hour of the week, the total cost and the number of strata.
 func cutAll(circles []circle, by *[hoursOfWeek]hourSum, price float64) (of [hoursOfWeek]uint8, cost float64, strata int) {
 	for _, c := range circles {
 		more, cut := c.sums(by).cut(price)
@@ -101,16 +101,16 @@ func cutAll(circles []circle, by *[hoursOfWeek]hourSum, price float64) (of [hour
 	return of, cost, strata
 }
 
-// hourSum holds the number of values, the sum of their scores, and of counts the numbers of steps with the event and
-// without it.
+// hourSum holds the number of values of an hour and the sum of their scores. For counts, it also holds the numbers of
+// steps with the event and without it.
 type hourSum struct{ n, z, events, others float64 }
 
 func (a hourSum) plus(b hourSum, sign float64) hourSum {
 	return hourSum{a.n + sign*b.n, a.z + sign*b.z, a.events + sign*b.events, a.others + sign*b.others}
 }
 
-// hourSums holds the sums before an hour, for two consecutive copies of the same circle, so that a stratum may cross its
-// end.
+// hourSums holds the sums over all hours before each hour, for two consecutive copies of a circle, so that a stratum
+// can span its end.
 type hourSums struct {
 	hours  int
 	before [2*hoursOfWeek + 1]hourSum
@@ -130,9 +130,9 @@ func (c circle) sums(by *[hoursOfWeek]hourSum) *hourSums {
 	return s
 }
 
-// cut splits the circle and returns the stratum of each hour, with the cost: the sum of squares within strata, minus
-// that of all, plus the price of each stratum. It uses dynamic programming from each hour that may begin the first
-// stratum. If there are too few values for one stratum, the cost is infinite.
+// cut divides the circle and returns the stratum of each hour and the cost: the sum of squares within strata, minus the
+// sum over all values, plus the price of each stratum. It uses dynamic programming from each hour at which the first
+// stratum may begin. If there are too few values for one stratum, the cost is infinite.
 func (s *hourSums) cut(price float64) (cost float64, strata []int) {
 	cost = math.Inf(1)
 	var best, from [hoursOfWeek + 1]int
@@ -156,8 +156,8 @@ func (s *hourSums) cut(price float64) (cost float64, strata []int) {
 	return cost, strata
 }
 
-// cutFrom returns the cost of the best split whose first stratum begins at an hour, and where the stratum that ends at
-// each later hour begins.
+// cutFrom returns the cost of the best division whose first stratum begins at the hour first. It sets from[h] to the
+// beginning of the stratum that ends at the hour h.
 func (s *hourSums) cutFrom(first int, price float64, from *[hoursOfWeek + 1]int) float64 {
 	var cost [hoursOfWeek + 1]float64
 	for end := 1; end <= s.hours; end++ {
@@ -175,9 +175,10 @@ func (s *hourSums) cutFrom(first int, price float64, from *[hoursOfWeek + 1]int)
 	return cost[s.hours]
 }
 
-// Daily returns the p-value of the first harmonic of the day in scores: if hours of the day are alike, m R^2 / f follows
-// approximately a chi-square distribution with two degrees of freedom, with R^2 the part of the variance that the
-// harmonic explains, and f the dependence factor of the rest. If the times do not cover two days, it is 1.
+// Daily returns the p-value of the first harmonic of the day in scores. If hours of the day are alike, m R^2 / f
+// approximately follows a chi-square distribution with two degrees of freedom, with R^2 the part of the variance that
+// the harmonic explains, and f the dependence factor of the residuals. The p-value is 1 if the times cover less than
+// two days.
 func Daily(scores []float64, times []int64, factor func(rest []float64) float64) float64 {
 	if coveredCycles(times, hoursOfDay) < leastCycles {
 		return 1

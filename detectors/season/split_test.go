@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// waves makes values at random times, so many a day, that follow the hour.
+// waves returns perDay values per day at random times, with a daily cycle.
 func waves(rng *rand.Rand, perDay int, days, size float64) (x []float64, times []int64) {
 	const monday = 4 * 24 * float64(time.Hour)
 	for at := monday; at < monday+days*24*float64(time.Hour); at += rng.ExpFloat64() * 24 * float64(time.Hour) / float64(perDay) {
@@ -42,7 +42,7 @@ func TestDaily(t *testing.T) {
 	}
 }
 
-// Two days are enough for a season of the day, two weeks for one of working days and weekends.
+// Two days are enough for strata of the day, two weeks for strata of working days and weekends.
 func TestSplitOfTheDay(t *testing.T) {
 	rng := rand.New(rand.NewPCG(78, 0))
 	x, times := waves(rng, 800, 2.1, 1)
@@ -63,7 +63,7 @@ func TestSplitOfTheDay(t *testing.T) {
 	x, times = waves(rng, 200, 14.5, 1)
 	for i, ts := range times {
 		if (ts/int64(24*time.Hour)+3)%7 >= 5 {
-			x[i] = 2 + rng.NormFloat64() // weekends have no hours
+			x[i] = 2 + rng.NormFloat64() // weekends have no daily cycle
 		}
 	}
 	if s = seasonOf(x, times); s == nil || s.Cycle() != "week" || s.Strata[12] == s.Strata[5*24+12] || s.Strata[12] != s.Strata[24+12] {
@@ -71,7 +71,7 @@ func TestSplitOfTheDay(t *testing.T) {
 	}
 }
 
-// Each stratum of counts has enough steps with the event, and levels are those of the shares.
+// Each stratum of counts has enough steps with the event, and levels are differences of shares.
 func TestOfCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(79, 0))
 	_, times := waves(rng, 800, 2.1, 0)
@@ -104,7 +104,8 @@ func TestOfCounts(t *testing.T) {
 	}
 }
 
-// A schedule that leaves nothing to chance within its hours has no season: what differs from it would have no scale.
+// A schedule without any random variation within its hours has no season: the distance of a new share would have no
+// scale.
 func TestOfCountsWithoutSpread(t *testing.T) {
 	var shares, steps []float64
 	_, times := waves(rand.New(rand.NewPCG(80, 0)), 800, 2.1, 0)

@@ -11,7 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// weekendSample has values in an hour each from a Friday at midnight on, with a course of the day; on weekends they lie higher.
+// weekendSample returns inHour values per hour with a daily course, from midnight on a Friday on. Those of weekends are
+// higher.
 func weekendSample(rng *rand.Rand, days, inHour int, dependence, higher float64, turns bool) (scores []float64, times []int64) {
 	friday := time.Date(2027, 1, 15, 0, 0, 0, 0, time.UTC)
 	last := rng.NormFloat64()
@@ -32,8 +33,9 @@ func weekendSample(rng *rand.Rand, days, inHour int, dependence, higher float64,
 	return scores, times
 }
 
-// Of samples with equal days, a share of .05 has a p-value below that, give or take three standard errors, with dependent values
-// too. Weekends that differ by little are found in nine of ten samples, in their level or in their course alone.
+// Of samples in which all days are alike, a share of .05 has a p-value below .05, within three standard errors, even if
+// values are dependent. Weekends that differ slightly, in their level or only in their course, are found in nine of ten
+// samples.
 func TestWeekendAlike(t *testing.T) {
 	const runs, level = 400, .05
 	most := level + 3*math.Sqrt(level*(1-level)/runs)
@@ -64,7 +66,7 @@ func TestWeekendAlike(t *testing.T) {
 	}
 }
 
-// Without hours of both kinds of days there is nothing to compare; nor without times.
+// Without an hour on days of both kinds, or without times, there is nothing to compare.
 func TestWeekendAlikeNeedsHoursOfBothKinds(t *testing.T) {
 	scores, times := weekendSample(rand.New(rand.NewPCG(17, 4)), 3, 20, 0, 5, false)
 	friday, saturday := 24*20, 48*20
@@ -82,10 +84,11 @@ func TestWeekendAlikeNeedsHoursOfBothKinds(t *testing.T) {
 	}
 }
 
-// Days with a level of their own each are no weekend: the spread between days of one kind counts. That of two days and of four
-// is known with four degrees of freedom, so the level's z follows Student's t. As the course of the hours tells nothing more, the
-// p-value is below .05 if that of the level is below .0256, so if |t| > 2.23: of .09 of samples, give or take three standard
-// errors. Without the spread of days, weekends would differ in most of them.
+// Days that each have their own random level do not count as a difference of weekends, because the spread between days
+// of one kind is allowed for. The spread of two days and four days has four degrees of freedom, so the z of the level
+// follows Student's t. Since the course of the hours adds no evidence, the p-value is below .05 if that of the level is
+// below .0256, i.e. if |t| > 2.23, which is the case in .09 of the samples, within three standard errors. Without the
+// allowance, weekends would differ in most samples.
 func TestWeekendAlikeAgainstTheSpreadOfDays(t *testing.T) {
 	const runs, level = 400, .05
 	share := 2 * distuv.StudentsT{Sigma: 1, Nu: 4}.Survival(2.23)

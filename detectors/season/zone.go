@@ -6,11 +6,11 @@ import (
 	_ "time/tzdata" // a saved season needs its zone on any machine
 )
 
-// zones holds the time zones by name, since all groups of a fleet have few, and reading one takes a file.
+// zones caches time zones by name. The groups of a fleet use few zones, and loading one reads a file.
 var zones sync.Map
 
-// Zone returns the time zone of a name such as Europe/Berlin; nil, which stands for UTC, for an empty name and one that
-// the machine does not know.
+// Zone returns the time zone with a name such as Europe/Berlin. It returns nil, which stands for UTC, for an empty name
+// and for a zone that the machine does not know.
 func Zone(name string) *time.Location {
 	if known, ok := zones.Load(name); ok {
 		return known.(*time.Location)
@@ -33,8 +33,8 @@ func zoneName(zone *time.Location) string {
 	return zone.String()
 }
 
-// Clock returns what the clocks of a zone show at a time, as if it were UTC, in nanoseconds; 0 for no time. Days of the
-// clock begin at midnight in the zone, and cycles of people follow it when clocks change.
+// Clock returns the time that clocks in a zone show at ts, as if it were UTC, in nanoseconds; 0 without a time. Days on
+// the clock begin at midnight in the zone, so daily cycles of people stay in place when clocks change.
 func Clock(ts int64, zone *time.Location) int64 {
 	if zone == nil || ts == 0 {
 		return ts
@@ -43,7 +43,7 @@ func Clock(ts int64, zone *time.Location) int64 {
 	return ts + int64(offset)*int64(time.Second)
 }
 
-// Clocks returns Clock of each time.
+// Clocks returns the result of Clock for each time.
 func Clocks(times []int64, zone *time.Location) []int64 {
 	if zone == nil {
 		return times
@@ -55,7 +55,7 @@ func Clocks(times []int64, zone *time.Location) []int64 {
 	return out
 }
 
-// DaysOf numbers the days of times, 0 for those without a time.
+// DaysOf returns the number of the day of each time, counted from the Unix epoch; 0 without a time.
 func DaysOf(times []int64, zone *time.Location) []int64 {
 	out := make([]int64, len(times))
 	for i, ts := range times {

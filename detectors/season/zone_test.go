@@ -44,7 +44,7 @@ func TestZone(t *testing.T) {
 	}
 }
 
-// A season of the hours in Berlin, with its course, judges the days before and after clocks go back alike.
+// A season of the hours in Berlin, with its course, judges days equally before and after clocks go back.
 func TestSeasonFollowsTheClock(t *testing.T) {
 	const perHour, days = 15, 3
 	berlin := Zone("Europe/Berlin")
@@ -68,14 +68,14 @@ func TestSeasonFollowsTheClock(t *testing.T) {
 		if s == nil || s.Course == nil {
 			t.Fatal("there is no season with a course")
 		}
-		hours := make([]float64, 24) // mean normal scores of the later values by hour
+		hours := make([]float64, 24) // mean normal scores of the later values, by hour
 		for i := learned; i < len(x); i++ {
 			hours[clock[i]/int64(time.Hour)%24] += detectors.NormalScore(s.Rank(x[i], times[i])) / 7 / perHour
 		}
 		return slices.Min(hours), slices.Max(hours)
 	}
-	// Of 105 values against 45, the standard error is .18; an hour of the slope is up to 2 pi / 24 / .2 = 1.3 standard
-	// deviations.
+	// The standard error of the difference between means of 105 and of 45 values is .18. One hour of the slope is up to
+	// 2 pi / 24 / .2 = 1.3 standard deviations.
 	if least, most := judge(berlin); least < -.72 || most > .72 {
 		t.Errorf("in Berlin, mean scores of an hour are from %.2f to %.2f", least, most)
 	}
