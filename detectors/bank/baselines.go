@@ -14,27 +14,27 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// keptBaselines is the number of past baselines that a group remembers.
+// keptBaselines is the maximum number of past baselines that a group remembers.
 const keptBaselines = 50
 
-// The errors of requests to a bank, for errors.Is.
+// The errors of requests to a bank, for use with errors.Is.
 var (
 	ErrUnknownGroup = errors.New("group not found: no telemetry has been received for it")
 	ErrNoBaseline   = errors.New("no baseline has been frozen yet")
 )
 
-// line is the succession of baselines of a group. Exported fields are saved.
+// line holds the succession of baselines of a group. Exported fields are saved.
 type line struct {
 	Past     []finding.PastBaseline
-	Before   []finding.QuantitySample // the values of the last of Past
+	Before   []finding.QuantitySample // values of the last of Past
 	Promoted string
 	Versions succession
-	Live     bool // the baseline is taken from live units, whatever the configuration says: a user requested a new one
+	Live     bool // the baseline is taken from live units regardless of the configuration, because a user requested a new one
 }
 
-// Restart ends the baseline of a group and begins a new warm-up with its next unit. It returns the findings of the
-// streams whose state changed and of the open incident, which it closes; their unit is the last one seen. why is
-// recorded with the ended baseline. It returns ErrUnknownGroup if no unit of the group has been seen.
+// Restart ends the baseline of a group and begins a new warm-up with its next unit. It closes an open incident. It
+// returns findings for the incident and for the streams whose state has changed; they refer to the last unit seen. why
+// is recorded with the ended baseline. Restart returns ErrUnknownGroup if no unit of the group has been seen.
 func (p *Policy) Restart(key ingest.Group, why string, now time.Time) ([]finding.Finding, error) {
 	g := p.byKey[key]
 	if g == nil {
@@ -46,7 +46,7 @@ func (p *Policy) Restart(key ingest.Group, why string, now time.Time) ([]finding
 	return g.handOver(next), nil
 }
 
-// Promote accepts the provisional baseline of a group as it is: its warm-up ends. why is recorded with it. Promote
+// Promote accepts the provisional baseline of a group and ends its warm-up. why is recorded with the baseline. Promote
 // leaves an accepted baseline unchanged. It returns ErrUnknownGroup or ErrNoBaseline if there is nothing to accept.
 func (p *Policy) Promote(key ingest.Group, why string) error {
 	g := p.byKey[key]
@@ -59,7 +59,7 @@ func (p *Policy) Promote(key ingest.Group, why string) error {
 		return nil
 	}
 	g.Baseline.Provisional, g.Line.Promoted = false, why
-	if g.Promise.Confidence == finding.ConfidenceProvisional { // of a promise that was confirmed
+	if g.Promise.Confidence == finding.ConfidenceProvisional { // its promise was confirmed
 		g.Promise.Confidence = g.reliance()
 	}
 	g.endWarmup()
@@ -71,7 +71,7 @@ func (p *Policy) Promote(key ingest.Group, why string) error {
 // learns reports whether live units become the group's baseline.
 func (g *group) learns() bool { return g.cfg.Baseline.From == watch.FromWarmup || g.Line.Live }
 
-// afresh returns the group that follows g when its baseline ends: it has the same streams, none of them judged.
+// afresh returns the group that replaces g when its baseline ends. It has the same streams, without baselines.
 func (g *group) afresh() *group {
 	next := newGroup(g.Key, g.cfg, g.limit, g.calibrations)
 	for _, s := range g.Streams {
@@ -87,7 +87,7 @@ func (g *group) afresh() *group {
 	return next
 }
 
-// replace puts next, which has its own baseline and streams, in the place of g, whose baseline ends.
+// replace puts next, which has its own baseline and streams, in place of g, whose baseline ends.
 func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	next.inherit(g)
 	next.Number, next.resident, next.limit = g.Number, g.resident, g.limit
@@ -98,16 +98,16 @@ func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	g.dropNext()
 	g.limit.Add(-len(g.Streams))
 	p.changed = true
-	next.touch() // even if it was restored with g and has had no unit since
+	next.touch() // even if it was restored with g and has not had a unit since
 }
 
-// inherit takes over the state that belongs to the group rather than to its baseline.
+// inherit takes over the state that belongs to the group and not to its baseline.
 func (g *group) inherit(before *group) {
 	g.count(before)
 	g.Versions, g.Share, g.History = before.Versions, before.Share, before.History
 }
 
-// count takes over the number of units and the references to them, which other loses.
+// count takes over the number of units and the references to them from other, which loses them.
 func (g *group) count(other *group) {
 	g.Seen, g.LastTS = other.Seen, other.LastTS
 	g.Trail, other.Trail = other.Trail, trail.Trail{}
@@ -115,7 +115,7 @@ func (g *group) count(other *group) {
 	g.arrived, g.came, g.used = other.arrived, other.came, other.used
 }
 
-// end takes over the succession of a group whose baseline ends. A group without a baseline adds none.
+// end takes over the succession of a group and adds its baseline, if there is one, to the past baselines.
 func (l *line) end(g *group, why string, now time.Time) {
 	l.Past, l.Before = g.Line.Past, g.Line.Before
 	l.Live = l.Live || g.Line.Live
@@ -132,8 +132,8 @@ func (l *line) end(g *group, why string, now time.Time) {
 // baselineSample returns the values of the current baseline.
 func (g *group) baselineSample() []finding.QuantitySample { return g.frozen().sample() }
 
-// handOver returns findings for the streams of g whose state changed when next replaced it, and for the end of its
-// incident. g must not be used afterwards.
+// handOver returns findings for the streams of g whose state has changed because next replaced g, and for the end of
+// the incident of g. g must not be used afterwards.
 func (g *group) handOver(next *group) []finding.Finding {
 	at := next.Trail.Last()
 	var found []finding.Finding

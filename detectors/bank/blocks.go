@@ -16,9 +16,9 @@ import (
 
 // If no episode ends, units are blocks of steps of one agent, joined from the smallest blocks of the telemetry. Their
 // size doubles as long as one of their quantities depends on the agent's earlier blocks by a factor above
-// maxBlockFactor, or above lawsBlockFactor if the laws of the steps are judged as well; but not if a baseline takes longer
-// than a week. A block never has more than maxBlocks smallest blocks. If no more telemetry follows, a size is also
-// rejected if it leaves a baseline of fewer than leastBlocks blocks.
+// maxBlockFactor, or above lawsBlockFactor if the laws of the steps are judged as well. It does not double if a
+// baseline would take longer than a week, or beyond maxBlocks smallest blocks. If no more telemetry is available, it
+// does not double either if that would leave a baseline of fewer than leastBlocks blocks.
 const (
 	maxBlockFactor  = 1.2
 	lawsBlockFactor = 2
@@ -32,7 +32,8 @@ const blocksToAlarm = 5
 // CaveatBlocks says that the steps of an agent depend on each other over too long a range.
 const CaveatBlocks = "blocks depend on each other whatever their size: the false alarm rate cannot be calibrated"
 
-// block returns the unit that a smallest block completes, nil if it completes none. It drops a warm-up of other units.
+// block returns the unit that a smallest block completes; nil if it completes none. It drops a warm-up of units of
+// another kind.
 func (g *group) block(u *ingest.Unit) *ingest.Unit {
 	b := &g.Blocks
 	switch short := b.Short(); {
@@ -47,14 +48,14 @@ func (g *group) block(u *ingest.Unit) *ingest.Unit {
 	return b.Add(u)
 }
 
-// doubles reports whether longer blocks are needed and can be had. A slow agent that follows the weather would otherwise
-// have no baseline for months.
+// doubles reports whether longer blocks are necessary and feasible. Without the limits, a slow agent whose steps depend
+// on the weather would have no baseline for months.
 func (g *group) doubles() bool {
 	return g.Blocks.Size < maxBlocks && !g.Warmup.Slow(g.cfg.Baseline.Units) && g.dependent()
 }
 
-// dependent reports whether a quantity of the warm-up depends on the agent's earlier blocks by too large a factor. The
-// largest of n estimates may exceed the limit by as much as that of n independent ones would.
+// dependent reports whether a quantity of the warm-up depends too much on the agent's earlier blocks. The limit allows
+// for the largest of n estimates: it is higher by as much as the maximum of n independent estimates exceeds their mean.
 func (g *group) dependent() bool {
 	quantities := g.warmQuantities()
 	excess := math.Sqrt(2 * math.Log(float64(max(1, len(quantities)))))
@@ -67,7 +68,7 @@ func (g *group) dependent() bool {
 	return slices.ContainsFunc(quantities, func(q *stream.Quantity) bool { return q.AgentFactor(ended) > limit })
 }
 
-// warmQuantities returns the quantities with enough values in the warm-up, including the shares of actions.
+// warmQuantities returns the quantities with enough values in the warm-up, including action shares.
 func (g *group) warmQuantities() (all []*stream.Quantity) {
 	categories := g.Warmup.Kind() == ingest.ActionCategory
 	for _, s := range g.Streams {
@@ -81,9 +82,9 @@ func (g *group) warmQuantities() (all []*stream.Quantity) {
 	return slices.DeleteFunc(all, func(q *stream.Quantity) bool { return len(q.Warm) < watch.MinBaselineUnits })
 }
 
-// keepBlock adds a unit to the warm-up. Once there are enough units to see that they depend on each other, it doubles
-// the blocks. If the units have a trend, it first drops the older half: units from before a change would make them look
-// dependent at any size.
+// keepBlock stores a unit of the warm-up, for joining. Once there are enough units to measure their dependence, it
+// doubles the blocks if necessary. If the units have a trend, it first drops the older half: units from before a change
+// would make units of any size look dependent.
 func (g *group) keepBlock(u *ingest.Unit) {
 	g.Blocks.Kept = append(g.Blocks.Kept, u)
 	if g.Warmup.Units >= g.cfg.Baseline.Units && !g.awaitsCycles() && g.doubles() {
@@ -121,7 +122,7 @@ func (g *group) unitName() finding.UnitName {
 	return finding.Blocks(g.Warmup.MeanLength())
 }
 
-// blockCaveats returns what a promise that counts in blocks does not account for.
+// blockCaveats returns what a promise in blocks does not account for.
 func (g *group) blockCaveats() []string {
 	of, steps := "one agent", g.Warmup.MeanLength()
 	if g.Blocks.Mixed {
@@ -137,8 +138,8 @@ func (g *group) blockCaveats() []string {
 	return out
 }
 
-// faultless returns a copy of a unit without the values of streams with a fault. These then stay out of the warm-up even
-// after the unit is joined with others.
+// faultless returns a copy of a unit without the values of streams with a fault, so that these also stay out of the
+// warm-up after the unit is joined with others.
 func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
 	var faulty []string
 	for i, s := range g.Streams {

@@ -9,13 +9,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// reserve is the part of a policy's budget for groups that appear after the first baseline was frozen: an armed
-// threshold never moves without a new baseline.
+// reserve is the share of a policy's budget for groups that appear after the first baseline has been frozen. Without
+// it, the budget of later groups would require raising thresholds that are already armed, which only change with a new
+// baseline.
 const reserve = .2
 
-// grant assigns a group its part of the policy's budget, at its first freeze. The groups known at the first freeze of
-// any of them share the budget without the reserve evenly. The k-th later one gets 1/(k(k+1)) of the reserve; the sum
-// over all k is the whole reserve.
+// grant assigns a group its share of the policy's budget at its first freeze. The groups that are known at the first
+// freeze of any group evenly share the budget without the reserve. The k-th later group gets 1/(k(k+1)) of the reserve;
+// the sum over all k is the whole reserve.
 func (p *Policy) grant(g *group) {
 	if g.Share > 0 {
 		return
@@ -23,7 +24,7 @@ func (p *Policy) grant(g *group) {
 	if !p.granted {
 		p.granted, p.even, p.among = true, (1-reserve)/float64(len(p.groups)), p.numbers
 		for _, known := range p.groups {
-			if known.away == nil { // evicted groups get theirs when they return
+			if known.away == nil { // evicted groups get their share when they return
 				p.shareEvenly(known)
 				known.touch()
 			}
@@ -33,21 +34,21 @@ func (p *Policy) grant(g *group) {
 	g.Share = p.laterShare()
 }
 
-// shareEvenly assigns a group its part if it was known when the budget was shared out and has none yet.
+// shareEvenly assigns a group its share if it was known when the budget was divided and does not have a share yet.
 func (p *Policy) shareEvenly(g *group) {
 	if g.Share == 0 && g.Number <= p.among {
 		g.Share = p.even
 	}
 }
 
-// laterShare returns the next part of the reserve.
+// laterShare returns the next share of the reserve.
 func (p *Policy) laterShare() float64 {
 	p.later++
 	return reserve / float64(p.later*(p.later+1))
 }
 
-// room returns the number of branches that may be armed for a group in addition to those of the policy's other groups, as
-// they were when its freeze was due. Of those that are being calibrated, it counts as many as they may have.
+// room returns the number of branches that may be armed for a group, given those of the policy's other groups when its
+// freeze became due. For groups that are being calibrated, it assumes the maximum number of branches.
 func (p *Policy) room(g *group) int {
 	room, at := stream.MaxBranches, p.judged
 	if g.hold != nil {
@@ -65,8 +66,8 @@ func (p *Policy) room(g *group) int {
 	return room
 }
 
-// awaited returns the number of other groups without an accepted baseline. Count them when a freeze is due:
-// more groups may appear until it begins.
+// awaited returns the number of other groups without an accepted baseline. Call it when a freeze becomes due, since
+// more groups may appear before the freeze begins.
 func (p *Policy) awaited(g *group) (n int) {
 	for _, other := range p.groups {
 		var waits bool
@@ -105,7 +106,7 @@ func (g *group) promise(found budget.Found) {
 	g.Promise.Confidence = g.confidence(found)
 }
 
-// confidence says how far a promise can be relied on.
+// confidence returns how reliable a promise is.
 func (g *group) confidence(found budget.Found) string {
 	switch {
 	case found.ARL0 == 0:
@@ -116,11 +117,11 @@ func (g *group) confidence(found budget.Found) string {
 	return g.reliance()
 }
 
-// reliance says how far a promise that was confirmed can be relied on.
+// reliance returns how reliable a confirmed promise is.
 func (g *group) reliance() string {
 	factor := 0.0
 	for _, s := range g.Streams {
-		if len(s.Armed()) > 0 || s.Signal == "return" || s.Signal == "reward" { // also if too large a factor disarmed them
+		if len(s.Armed()) > 0 || s.Signal == "return" || s.Signal == "reward" { // also if disarmed
 			factor = max(factor, s.Factor())
 		}
 	}

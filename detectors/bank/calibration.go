@@ -10,31 +10,33 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/packed"
 )
 
-// A freeze runs in the background, outside the goroutine that owns the bank. Until it ends, the bank does not touch its
-// group, and units of that group wait: a baseline takes effect at the same unit however long its calibration takes. Units
-// of other groups are judged meanwhile.
+// A freeze runs in the background, outside the goroutine that owns the bank. Until it ends, the bank does not access
+// its group, and units of the group wait: a baseline takes effect at the same unit regardless of how long its
+// calibration takes. Units of other groups are judged in the meantime.
 //
-// Groups share the budget and the branches of the policy. So freezes begin in the order of the units at which they are
-// due: one waits until no unit before its own waits any more, and until the branches left for it depend on none that
-// runs. What they find does not depend on how long each of them takes.
+// Groups share the budget and the branches of the policy. Freezes therefore begin in the order of the units at which
+// they become due: each waits until all units before its own are judged, and until the number of branches left for it
+// does not depend on a running freeze. The results do not depend on how long each freeze takes.
 
-// hold is a group whose units wait.
+// hold is a group whose units wait for a calibration.
 type hold struct {
 	held.Calibration
 	group *group
-	most  int                  // branches that the group may have once it is frozen
+	most  int                  // maximum number of branches that the group may have after the freeze
 	shown finding.GroupSummary // before the freeze
 
-	provisional bool // the baseline that is calibrated is not the accepted one
+	provisional bool // whether the baseline that is calibrated is provisional
 }
 
-// InBackground lets baselines be calibrated in the background. Proceed then returns the findings of units that waited.
+// InBackground enables calibration of baselines in the background. Proceed then returns the findings of units that have
+// waited.
 func (p *Policy) InBackground() { p.background, p.over = true, held.NewSignal() }
 
-// Calibrated receives when Proceed should be called, as a calibration is over.
+// Calibrated returns a channel that receives when a calibration is over and Proceed should be called.
 func (p *Policy) Calibrated() <-chan struct{} { return p.over.Wake() }
 
-// Settle waits for all calibrations and returns what Proceed would return then. Only settled banks are saved.
+// Settle waits for all calibrations and returns the findings that Proceed would return. A bank can only be saved when
+// settled.
 func (p *Policy) Settle() []finding.Finding {
 	p.drains = false
 	found := p.proceed()
@@ -46,7 +48,7 @@ func (p *Policy) Settle() []finding.Finding {
 }
 
 // Hurry prefers the running calibrations to those of other policies. It returns a channel that is closed when one of
-// them is over, nil if none runs.
+// them is over; nil if none is running.
 func (p *Policy) Hurry() (over <-chan struct{}) {
 	for _, h := range p.held {
 		if h.Runs() {
@@ -56,26 +58,27 @@ func (p *Policy) Hurry() (over <-chan struct{}) {
 	return over
 }
 
-// Pending returns the number of units that wait for calibrations, and the memory that they take in bytes.
+// Pending returns the number of units that wait for calibrations, and their memory in bytes.
 func (p *Policy) Pending() (units int, bytes int64) { return p.waits.Units, p.waits.Bytes }
 
-// JudgedLate returns the ends of the units that waited and have been judged since the last call, as held.Count does.
+// JudgedLate returns the end times of the units that have been judged after waiting since the last call, see
+// held.Count.
 func (p *Policy) JudgedLate() []int64 { return p.waits.JudgedLate() }
 
-// Calibrating reports whether groups wait for calibrations. The bank can be saved only if none does.
+// Calibrating reports whether groups wait for calibrations. The bank can only be saved if none does.
 func (p *Policy) Calibrating() bool { return len(p.held) > 0 }
 
-// Drain lets all units wait until drain is false, so that soon no group waits and the bank can be saved.
+// Drain makes all units wait until it is called with false, so that calibrations end and the bank can be saved.
 func (p *Policy) Drain(drain bool) { p.drains = drain }
 
-// OneByOne makes all units wait while a group does, so that they are judged in their order.
+// OneByOne makes all units wait while a group waits, so that units are judged in order.
 func (p *Policy) OneByOne(is bool) { p.oneByOne = is }
 
-// pauses reports whether no unit may be judged.
+// pauses reports whether units must not be judged now.
 func (p *Policy) pauses() bool { return p.drains || p.oneByOne && len(p.held) > 0 }
 
-// Proceed returns the findings of calibrations that have ended, and of the units that waited for them. It costs nothing
-// while there are none, however many groups wait.
+// Proceed returns the findings of calibrations that have ended, and of the units that have waited for them. Its cost
+// does not depend on the number of waiting groups if no calibration has ended.
 func (p *Policy) Proceed() []finding.Finding {
 	if p.over == nil || !p.over.Any() && p.pending.Len() == 0 {
 		return nil
@@ -101,7 +104,7 @@ func (p *Policy) proceed() (found []finding.Finding) {
 	}
 }
 
-// resumeJudging judges the units of a group that waited, up to its next freeze.
+// resumeJudging judges the waiting units of a group, up to its next freeze.
 func (p *Policy) resumeJudging(h *hold) (found []finding.Finding) {
 	h.group.touch()
 	for !h.IsDue() && !h.Runs() {
@@ -117,13 +120,13 @@ func (p *Policy) resumeJudging(h *hold) (found []finding.Finding) {
 	return found
 }
 
-// receive applies a unit, and judges it unless its group waits.
+// receive marks a unit as applied, and judges it unless its group waits.
 func (p *Policy) receive(u packed.Unit, late bool) []finding.Finding {
 	applied := p.apply(u.Unit)
 	if applied && p.applying != nil {
 		p.applying(u.Unit)
 	}
-	if u.End == ingest.EndOpen { // of an episode that the bank judges as a whole
+	if u.End == ingest.EndOpen { // part of an episode that the bank judges as a whole
 		return nil
 	}
 	if g := p.find(u.Group); applied && g != nil && g.hold != nil {
@@ -139,8 +142,8 @@ func (p *Policy) receive(u packed.Unit, late bool) []finding.Finding {
 	return p.judge(u)
 }
 
-// calibrate freezes a baseline of so many units, in the background if InBackground was called. begin shares out what the
-// groups of the policy have in common, and returns the freeze.
+// calibrate freezes a baseline of the given number of units, in the background if InBackground was called. begin
+// allocates what the groups of the policy share, and returns the freeze.
 func (p *Policy) calibrate(g *group, units int, begin func() held.Freeze) []finding.Finding {
 	p.changed = true
 	if !p.background {
@@ -160,7 +163,8 @@ func (p *Policy) calibrate(g *group, units int, begin func() held.Freeze) []find
 	return nil
 }
 
-// whileCalibrating returns the summary of the group while a baseline of so many units is calibrated.
+// whileCalibrating returns the summary of the group to show while a baseline of the given number of units is
+// calibrated.
 func (g *group) whileCalibrating(units int) finding.GroupSummary {
 	s := *g.summary()
 	s.Streams = slices.Clone(s.Streams)
@@ -191,8 +195,8 @@ func (p *Policy) admit() {
 	}
 }
 
-// mayBegin reports whether the freeze that is due first may begin: if neither a unit before it, nor a freeze that runs,
-// can change what is left for it.
+// mayBegin reports whether the freeze that became due first may begin: neither an earlier unit that waits nor a running
+// freeze can change what is left for it.
 func (p *Policy) mayBegin(h *hold) bool {
 	runs := false
 	for _, other := range p.held {

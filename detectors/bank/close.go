@@ -1,7 +1,7 @@
 package bank
 
-// Close releases memory and streams of a bank that is not used any more, so that others may be followed instead. It waits
-// for running calibrations, and gives up those that wait.
+// Close releases the memory and the streams of a bank that is no longer used. It waits for running calibrations, and
+// cancels those that wait for a core.
 func (p *Policy) Close() {
 	for _, h := range p.held {
 		h.GiveUp()

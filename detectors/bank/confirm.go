@@ -11,22 +11,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// An incident that opens on a provisional baseline is on trial, as the baseline may be too small or lack a part of a
-// cycle. Units are still collected meanwhile. A trial ends in one of three ways. If the alarms resolve, its units stay
-// in the warm-up: they are part of what is normal. If units after the alarm still differ from those before the onset,
-// the change has lasted: a page replaces the incident, and the units since the onset leave the warm-up. If enough such
-// units do not differ, the incident closes and the tests restart from zero.
+// An incident that opens on a provisional baseline is on trial, because the baseline may be too small or lack a part of
+// a cycle. In the meantime, units are still collected. A trial ends in one of three ways. If the alarms resolve, its
+// units stay in the warm-up, since they are part of what is normal. If units after the alarm still differ from those
+// before the onset, the change has lasted: a page replaces the incident, and the units since the onset are removed from
+// the warm-up. If enough such units do not differ, the incident closes and the tests restart from zero.
 
-// The trial of a finding compares fresh units, which came after the alarm, with those before the onset, after 20, 50
-// and each 100 of them. The finding is confirmed if the normal scores differ by confirmingZ standard errors in location
-// or in spread, and those of the newer half by persistingZ, so that the change is not over yet. It is dropped if
-// trialUnits do not confirm it.
+// The trial compares fresh units, which arrived after the alarm, with those before the onset, after 20, 50 and every
+// 100 fresh units. The finding is confirmed if the normal scores differ by confirmingZ standard errors in location or
+// in spread, and those of the newer half by persistingZ, so that the change is not over yet. It is dropped if
+// trialUnits units do not confirm it.
 const (
 	confirmingZ = 3.5
 	persistingZ = 2
 	trialUnits  = stream.CurrentUnits
 	leastBefore = stream.LeastBefore
-	largeShift  = 8 // of a mean, in standard deviations: a jump by it confirms a finding before a whole cycle has passed
+	largeShift  = 8 // in standard deviations: a jump of a mean by as much confirms a finding before a whole cycle has passed
 )
 
 // probation is the state of an incident on a provisional baseline until it is confirmed, resolved or dropped. Exported
@@ -34,13 +34,13 @@ const (
 type probation struct {
 	On    bool
 	Since int64         // ordinal of the unit that opened the incident
-	Cycle time.Duration // that may explain the change, 0 for none
-	Round int64         // Unix nanoseconds at which a whole cycle has passed: units are fresh from then on, or from the alarm on
+	Cycle time.Duration // cycle that may explain the change; 0 for none
+	Round int64         // when a whole cycle has passed, in Unix nanoseconds: fresh units begin then; 0 if at the alarm
 	First int64         // ordinal of the first fresh unit, if Fresh is not 0
-	Begun int64         // when that ended
-	Fresh int           // fresh units so far, including the current one
+	Begun int64         // end time of that unit
+	Fresh int           // number of fresh units so far, including the current one
 
-	Weekend bool // the baseline was accepted, but lacks a weekend, which may explain the change
+	Weekend bool // the baseline is accepted but lacks a weekend, which may explain the change
 }
 
 // open begins an incident at a unit. If its baseline is provisional, the incident is on trial.
@@ -50,14 +50,14 @@ func (g *group) open(on finding.BaselineRef, at finding.UnitRef) {
 		g.Probation.Cycle, g.Probation.Round = g.Warmup.Cycle(g.cfg.Baseline.Units)
 	}
 	g.Incident, g.Quiet = true, 0
-	if g.ratchets() { // the change may be among its units
+	if g.ratchets() { // the change may affect the collected units
 		g.endWarmup()
 	}
 }
 
-// collects reports whether units are collected for the next baseline. During an incident they are collected only if it
-// is on trial, and then up to twice the size of a baseline, or mostUnits times if a cycle is
-// awaited, as a fault can prolong a trial.
+// collects reports whether units are collected for the next baseline. During an incident they are only collected if it
+// is on trial, up to twice the size of a baseline, or mostUnits times the size if a cycle is awaited. The limit matters
+// because a fault can prolong a trial.
 func (g *group) collects() bool {
 	longest := 2 * g.cfg.Baseline.Units
 	if g.Probation.Cycle > 0 {
@@ -73,22 +73,22 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	switch {
 	case !p.On || at.Ordinal == p.Since:
 		return nil
-	case g.Warmup.Done && !p.Weekend: // a user has accepted the baseline meanwhile
+	case g.Warmup.Done && !p.Weekend: // in the meantime, a user has accepted the baseline
 		return g.confirm(at)
 	}
-	// The clock may stop, or units become rarer: the wait for the cycle is at most as many units as a baseline has, or may
-	// need for a day.
+	// The clock may stop, or units may become rarer, so the wait for the cycle is limited to as many units as a
+	// baseline has, or may need for a day.
 	longest := g.cfg.Baseline.Units
 	if p.Cycle == baseline.TwoDays/2 {
 		longest *= mostUnits / 2
 	}
-	if p.Weekend { // the baseline covers two days or more
+	if p.Weekend { // the baseline covers at least two days
 		longest = 2 * g.Baseline.Units
 	}
 	if p.Fresh > 0 || at.TS >= p.Round || at.Ordinal-p.Since >= int64(longest) {
 		if p.Fresh == 0 {
 			p.First, p.Begun = at.Ordinal, at.TS
-			if at.TS < p.Round { // no earlier units lie at the same time of the cycle
+			if at.TS < p.Round { // there are no earlier units at the same time of the cycle
 				p.Cycle = 0
 			}
 		}
@@ -109,14 +109,14 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	return nil
 }
 
-// anyAlarm reports whether a predicate holds for any stream with an alarm.
+// anyAlarm reports whether a predicate is true for any stream with an alarm.
 func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed && is(s) })
 }
 
-// lasts reports whether the fresh units still show the change behind a stream's alarm. Until a whole cycle has passed, or
-// if no earlier units lie at its hours, those since the alarm have to show a large jump: a cycle can move a mean as far, but
-// not at once.
+// lasts reports whether the fresh units still show the change behind a stream's alarm. Until a whole cycle has passed,
+// or if there are no earlier units at the same hours, the units since the alarm must show a large jump: a cycle can
+// move a mean as far, but not at once.
 func (g *group) lasts(s *stream.Stream) bool {
 	q, p, onset := s.Find(s.Alert.Quantity), &g.Probation, s.Alert.Onset.Ordinal
 	if q == nil {
@@ -128,15 +128,15 @@ func (g *group) lasts(s *stream.Stream) bool {
 		}
 	}
 	first := p.Since + 1
-	if p.Weekend { // its units before a jump would hide it
+	if p.Weekend { // units before a jump would hide it
 		first = max(first, g.Seen-leastBefore)
 	}
 	lasts, _ := g.moves(q, onset, first, baseline.Round{}, largeShift)
 	return lasts && g.jumps(q, onset)
 }
 
-// moves reports whether a quantity still differs since a unit, by so many standard deviations at least, and whether that can
-// be told.
+// moves reports whether a quantity still differs since a unit, by at least least standard deviations, and whether there
+// are enough units to tell.
 func (g *group) moves(q *stream.Quantity, onset, first int64, round baseline.Round, least float64) (moved, told bool) {
 	shift, told := g.shiftSince(q, onset, first, round)
 	newer, _ := g.shiftSince(q, onset, (first+g.Seen)/2, round)
@@ -145,16 +145,16 @@ func (g *group) moves(q *stream.Quantity, onset, first int64, round baseline.Rou
 
 // jumps reports whether a mean moved by a large shift within a few units.
 func (g *group) jumps(q *stream.Quantity, onset int64) bool {
-	if g.Warmup.Done { // the cycle is that of the week, which does not move within hours
+	if g.Warmup.Done { // the cycle is weekly and does not move a mean within hours
 		return true
 	}
 	sides := g.Warmup.Sides(q.Warm, onset, onset, baseline.Round{})
 	return sides.Jumps(largeShift)
 }
 
-// shiftSince compares a quantity since a unit with its values before the onset, of a round of a cycle only with those at the
-// same time of it. It returns false if there are too few units. If the baseline is accepted, or knows the hours of the units,
-// a quantity that is judged in another form than it is collected in is compared with that.
+// shiftSince compares a quantity since a unit with its values before the onset, in a round of a cycle only with those
+// at the same time of the cycle. It returns false if there are too few units. If the baseline is accepted or covers the
+// hours of the units, a quantity that is judged in a form other than the collected one is compared with the baseline.
 func (g *group) shiftSince(q *stream.Quantity, onset, first int64, round baseline.Round) (finding.Shift, bool) {
 	values, all := q.JudgedWithin(first, g.known(q))
 	switch {
@@ -169,8 +169,8 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64, round baselin
 	return shift, true
 }
 
-// known returns whether the baseline is a measure of a quantity in a unit. One that a cycle may contradict is none without
-// strata, and in hours that it lacks.
+// known returns a function that reports whether the baseline is valid for a quantity in a unit. If a cycle may
+// contradict the baseline, it is only valid for quantities with strata, in the hours that it covers.
 func (g *group) known(q *stream.Quantity) func(ordinal int64) bool {
 	known := func(int64) bool { return g.Warmup.Done || g.Probation.Cycle == 0 }
 	if !known(0) && q.Season != nil {
@@ -180,14 +180,15 @@ func (g *group) known(q *stream.Quantity) func(ordinal int64) bool {
 	return known
 }
 
-// round returns the round of the cycle that the fresh units of a trial lie in.
+// round returns the part of the cycle that the fresh units of a trial have covered.
 func (g *group) round() baseline.Round {
 	p := &g.Probation
 	return baseline.Round{Cycle: p.Cycle, Begun: p.Begun, Last: g.LastTS, Zone: season.Zone(g.cfg.Zone)}
 }
 
-// confirm opens a page that replaces an incident on trial. Its units leave the warm-up, or the next baseline would mix
-// units from before and after the change. A stream in a telemetry fault is judged again once the fault has ended.
+// confirm opens a page that replaces an incident on trial. The units since the onset are removed from the warm-up, or
+// the next baseline would mix units from before and after the change. A stream with a telemetry fault is judged again
+// after the fault has ended.
 func (g *group) confirm(at finding.UnitRef) []finding.Finding {
 	var moved []*stream.Stream
 	onset := int64(math.MaxInt64)
@@ -223,7 +224,7 @@ func (g *group) drop(at finding.UnitRef) []finding.Finding {
 	return found
 }
 
-// endTrial closes the incident that is on trial.
+// endTrial closes the incident on trial.
 func (g *group) endTrial(at finding.UnitRef) []finding.Finding {
 	var found []finding.Finding
 	for _, s := range g.Streams {

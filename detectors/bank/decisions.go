@@ -6,24 +6,24 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// If baseline.blocks is set and episodes are single decisions that arrive fast, units are blocks of decisions: of one partition and of the same
-// versions, in order. The size is found at the beginning of the warm-up, before anything is judged: it doubles as long
-// as blocks of twice the size would show a shift by a standard deviation within changesWithin seconds. That takes about
-// shiftDecisions decisions and shiftBlocks blocks (docs/detection.md), and half a block for each partition. Without a
-// clock, decisions are units.
+// If baseline.blocks is set and episodes are single decisions that arrive fast, units are blocks of consecutive
+// decisions of the same partition and the same versions. The size is chosen at the beginning of the warm-up, before
+// anything is judged: it doubles as long as blocks of twice the size would reveal a shift of one standard deviation
+// within changesWithin seconds. That takes about shiftDecisions decisions and shiftBlocks blocks (docs/detection.md),
+// plus half a block per partition. Without a clock, units are decisions.
 const (
 	changesWithin  = 5
 	shiftDecisions = 36
 	shiftBlocks    = 7
-	// maxDecisions bounds the size. Larger blocks would save little, and take a long time to fill when traffic is low.
+	// maxDecisions is the maximum size. Larger blocks would save little, and take long to fill when traffic is low.
 	maxDecisions = 64
-	// leastBetween is the smallest number of blocks between false alarms to which a budget in episodes may be reduced.
+	// leastBetween is the minimum number of blocks between false alarms that a budget in episodes may be reduced to.
 	leastBetween = 2000
 )
 
-// keepDecision keeps a decision, or a block of them, until the size of blocks is settled: once there are enough for a
-// first baseline. Only units that are all kept can be joined, so a warm-up that began with others, or that an older build
-// began, has decisions as units.
+// keepDecision stores a decision, or a block of decisions, until the size of blocks is chosen, which happens once there
+// are enough for a first baseline. Only units that have all been stored can be joined, so a warm-up that began with
+// other units, or under an older build, uses decisions as units.
 func (g *group) keepDecision(u *ingest.Unit, rules []string) {
 	b := &g.Blocks
 	joins := b.Decisions || g.cfg.Baseline.Blocks && blocks.IsDecision(u)
@@ -52,8 +52,8 @@ func (g *group) tooFast() bool {
 	return decisions >= w.Span().Seconds()*(shiftDecisions+2*size*(shiftBlocks+float64(w.Partitions())/2))
 }
 
-// doubleDecisions restarts the warm-up with blocks of twice the size. What faults have been learned from decisions does
-// not hold for blocks.
+// doubleDecisions restarts the warm-up with blocks of twice the size. It also resets the fault rules, as what they have
+// learned from decisions does not apply to blocks.
 func (g *group) doubleDecisions() {
 	g.Blocks.Decisions = true
 	units := g.Blocks.Double(nil)

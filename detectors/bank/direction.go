@@ -7,13 +7,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// improvedBy is the number of standard errors by which a mean must lie on the better side for an alarm to be an
-// improvement.
+// improvedBy is the number of standard errors by which a mean must be better for an alarm to count as an improvement.
 const improvedBy = 3.
 
-// improvement reports whether the alarm of a stream is an improvement: since the onset its mean lies on the better side
-// of the baseline mean by more than chance explains, and its median does not lie on the worse side. An alarm of an
-// outcome at a given reward never is an improvement: it means that the reward no longer predicts the outcome.
+// improvement reports whether the alarm of a stream is an improvement: since the onset, its mean is better than the
+// baseline's by more than chance explains, and its median is not worse. An alarm of an outcome given the reward is
+// never an improvement: it means that the reward no longer predicts the outcome.
 func (g *group) improvement(s *stream.Stream) bool {
 	side := float64(g.cfg.Direction.Better(s.Signal))
 	q := s.Find(signals.MainQuantity(s.Signal))
@@ -27,7 +26,7 @@ func (g *group) improvement(s *stream.Stream) bool {
 	switch w := s.Find(s.Alert.Quantity); { // they detect changes before the mean does
 	case w != nil && w.Name == stream.WeightedQuantity:
 		q, e = w, s.Alert.Effect
-	case w != nil && w.Name == signals.Amount: // ranks tell more of a few purchases
+	case w != nil && w.Name == signals.Amount: // for a few purchases, ranks are more sensitive
 		return side*w.Shift(w.AppendJudged(nil, s.Alert.Onset.Ordinal)).Z >= improvedBy
 	}
 	if e.BaselineSD == 0 {

@@ -14,38 +14,39 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// An evicted group exists only in the checkpoint, except for what the policy as a whole and its readers need. It has to
-// return before anything else happens to it: Absent reports that, and Return restores it. The restored state is
-// identical to the bit.
+// An evicted group only exists in the checkpoint, except for what the policy as a whole and its readers need. It must
+// be restored before anything else happens to it: Absent reports that, and Return restores it. The restored state is
+// bit-for-bit identical.
 
-// away is the part of an evicted group that stays in memory, in addition to its name and place. Its streams still count
-// towards the limit of streams.
+// away is the part of an evicted group that stays in memory, in addition to its name and number. Its streams still
+// count towards the limit of streams.
 type away struct {
 	Branches int       // see branchCount
 	streams  int       // see streamCount
 	gates    bool      // whether the checkpoint has a part for its gates
-	silentAt time.Time // when the group will have been silent for too long; zero if that is no fault, or is already reported
+	silentAt time.Time // when the group will have been silent for too long; zero if that is not a fault or has been reported
 }
 
-// The memory that a group takes in addition to its parts of the checkpoint, and per byte of them: 1.3 with an
-// accepted baseline, 1.7 to 2.3 during warm-up, as its lists then have room to grow.
+// The memory of a group: a constant, plus a factor per byte of its parts of the checkpoint. The factor is 1.3 with an
+// accepted baseline, and 1.7 to 2.3 during warm-up, because lists then have spare capacity.
 const (
 	memoryOfGroup     = 12 << 10
 	memoryPerByte     = 1.3
 	memoryPerWarmByte = 1.9
 )
 
-// unsavedWeight is the assumed weight of a group that was never saved.
+// unsavedWeight is the assumed memory of a group that was never saved, in bytes.
 const unsavedWeight = 64 << 10
 
 // Keep makes the bank register with r which of its groups are in memory. Call it before the bank's first unit and
 // before Resume.
 func (p *Policy) Keep(r *capacity.Residents) { p.residents = r }
 
-// Evict drops the state of those groups that the last save holds unchanged. It returns how many it dropped, and which
-// others could be evicted once they are saved. If that save turns out to be damaged, the one before and the units since
-// then replace it, as they do for groups in memory. Groups with an open incident or a fault stay, as users look at
-// them. Groups that wait for a calibration stay, and all while the bank pauses. A silent group may be evicted.
+// Evict drops the state of those groups that are unchanged since the last save. It returns their number, and the groups
+// that could be evicted after a save. If that save turns out to be damaged, the one before it and the units since then
+// replace it, as for groups in memory. Groups with an open incident or a fault are not evicted, since users look at
+// them; a silent group may be. Groups that wait for a calibration are not evicted, and no group is while the bank
+// pauses.
 func (p *Policy) Evict(groups []ingest.Group) (evicted int, unsaved []ingest.Group) {
 	for _, key := range groups {
 		g := p.byKey[key]
@@ -66,7 +67,7 @@ func (p *Policy) Evict(groups []ingest.Group) (evicted int, unsaved []ingest.Gro
 	return evicted, unsaved
 }
 
-// Stay cancels the choice of groups for eviction, because they could not be saved.
+// Stay cancels the selection of groups for eviction, because they could not be saved.
 func (p *Policy) Stay(groups []ingest.Group) {
 	for _, key := range groups {
 		if g := p.byKey[key]; g != nil && g.away == nil {
@@ -94,10 +95,10 @@ func (g *group) stub() *group {
 	}
 }
 
-// seat returns the form of a just resumed group that stays in memory: the group itself if there is room or users look
-// at it, else its stub.
+// seat returns what stays in memory of a group that was just resumed: the group itself if there is room or users look
+// at it, otherwise its stub.
 func (p *Policy) seat(g *group) *group {
-	g.summary() // here, while all cores are at work
+	g.summary() // here, where all cores are in use
 	if p.residents.Full() && !g.busy() {
 		p.residents.CountEvicted(1)
 		return g.stub()
@@ -112,7 +113,7 @@ func (p *Policy) put(g *group) {
 	p.groups[i], p.byKey[g.Key], p.recent = g, g, nil
 }
 
-// Absent returns the names of the parts of the checkpoint that a group has to be restored from; none if it is not
+// Absent returns the names of the parts of the checkpoint from which a group must be restored; none if it is not
 // evicted.
 func (p *Policy) Absent(key ingest.Group) []string {
 	if g := p.find(key); g != nil && g.away != nil {
@@ -131,7 +132,7 @@ func (p *Policy) Knows(key ingest.Group) bool { return p.find(key) != nil }
 // part returns the prefix of the names of the group's parts.
 func (g *group) part() string { return groupPrefix + strconv.Itoa(g.Number) }
 
-// Return restores an evicted group from the parts that Absent has named. After an error it stays evicted.
+// Return restores an evicted group from the parts named by Absent. After an error, the group stays evicted.
 func (p *Policy) Return(key ingest.Group, parts ingest.Parts) error {
 	kept := p.byKey[key]
 	g, err := p.resumeGroup(kept.part(), parts, kept.arrived)
@@ -141,7 +142,7 @@ func (p *Policy) Return(key ingest.Group, parts ingest.Parts) error {
 	if err != nil {
 		return fmt.Errorf("read group %s: %w", key, err)
 	}
-	p.limit.Add(-g.streamCount()) // they were counted all the time
+	p.limit.Add(-g.streamCount()) // they have been counted all along
 	g.came, g.used = kept.came, kept.used
 	if g.shown = kept.shown; kept.changed {
 		g.changed, g.saved = true, nil
@@ -165,7 +166,7 @@ func (g *group) streamCount() int {
 	return n
 }
 
-// weight returns the memory that the group takes, in bytes; of an evicted one, as if it had its baseline.
+// weight returns the memory of the group in bytes; for an evicted group, as if it had an accepted baseline.
 func (g *group) weight() int64 {
 	perByte := memoryPerByte
 	if g.away == nil && (!g.Warmup.Done || g.Line.Versions.Next != nil) {
@@ -174,7 +175,7 @@ func (g *group) weight() int64 {
 	return memoryOfGroup + int64(perByte*float64(g.runningBytes+g.frozenBytes))
 }
 
-// Weight returns the memory that an evicted or unknown group takes once it is in memory.
+// Weight returns the memory that an evicted or unknown group will need, in bytes.
 func (p *Policy) Weight(key ingest.Group) int64 {
 	if g := p.byKey[key]; g != nil {
 		return g.weight()
@@ -182,8 +183,7 @@ func (p *Policy) Weight(key ingest.Group) int64 {
 	return unsavedWeight
 }
 
-// silentAt returns when the group will have been silent for too long; zero if that will be no fault, or has been
-// reported.
+// silentAt returns when the group will have been silent for too long; zero if that is not a fault or has been reported.
 func (g *group) silentAt() time.Time {
 	if g.Baseline.ID == "" || g.arrived.IsZero() || g.Unjudged != "" {
 		return time.Time{}
@@ -191,12 +191,12 @@ func (g *group) silentAt() time.Time {
 	return g.arrived.Add(g.Warmup.LongestSilence())
 }
 
-// Silent returns the evicted groups that have become silent. Tick reports them once they have returned.
+// Silent returns the evicted groups that have become silent. Tick reports them after they are restored.
 func (p *Policy) Silent(now time.Time) []ingest.Group {
 	return p.evictedWhere(func(g *group) bool { return !g.away.silentAt.IsZero() && !now.Before(g.away.silentAt) })
 }
 
-// Missing returns the evicted groups that Changes needs, since their saved state is not reliable.
+// Missing returns the evicted groups that must be restored before Changes, since their saved state is not reliable.
 func (p *Policy) Missing() []ingest.Group {
 	return p.evictedWhere(func(g *group) bool { return g.changed })
 }

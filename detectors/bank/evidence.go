@@ -8,12 +8,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// oldAlarm is the number of units after which an alarm shares its evidence with the others of its group.
+// oldAlarm is the number of units after which an alarm shares its evidence with the other alarms of its group.
 const oldAlarm = 100
 
-// explain adds to a finding of drift what all signals of the group have done since its onset. Among old alarms, only
-// one per oldAlarm units gets this evidence: their windows are nearly the same, and hundreds of signals may drift for
-// weeks.
+// explain adds to a finding of drift how all signals of the group have changed since its onset. Among old alarms, only
+// one per oldAlarm units gets this evidence: it would be nearly the same for all of them, and hundreds of signals may
+// drift for weeks.
 func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 	now := f.At.Ordinal
 	if f.Kind == finding.StreamUpdated && now-alarmedAt >= oldAlarm {
@@ -34,9 +34,9 @@ func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 	}
 }
 
-// shifts returns the shift of every quantity with a baseline since a unit, over the newest 200 units at most, whether
-// it moved or not. They are sorted by signal. It leaves out quantities without a value since then. It also leaves out
-// residuals: they move with the reward and with the outcome, so they do not show which of the two changed.
+// shifts returns the shift of every quantity with a baseline since a unit, whether it moved or not, over at most the
+// most recent 200 units. They are sorted by signal. It omits quantities without a value since then. It also omits
+// residuals, which move with the reward and with the outcome, so they do not show which of the two has changed.
 func (g *group) shifts(onset int64) []finding.Shift {
 	var out []finding.Shift
 	var recent, judged []float64
@@ -65,8 +65,8 @@ func (g *group) shifts(onset int64) []finding.Shift {
 	return out
 }
 
-// decompose splits the change of the mean return since a unit; nil if return or length are not followed, or have no
-// value since then.
+// decompose splits the change of the mean return since a unit into its components; nil if the return or the length is
+// not followed, or has no value since then.
 func (g *group) decompose(onset int64) *finding.Decomposition {
 	base, now, ok := g.MeansOf("return", onset)
 	baseLength, nowLength, also := g.MeansOf("episode_length", onset)

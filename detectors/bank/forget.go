@@ -7,8 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Forget drops groups and their baselines, and frees their share of the limit of streams. A later unit of such a group
-// starts a new group. Call it while no calibration is running.
+// Forget removes groups and their baselines, and frees their part of the limit of streams. A later unit of a removed
+// group starts a new group. Call it only while no calibration is running.
 func (p *Policy) Forget(groups []ingest.Group) {
 	p.groups = slices.DeleteFunc(p.groups, func(g *group) bool {
 		if !slices.Contains(groups, g.Key) {
@@ -24,7 +24,7 @@ func (p *Policy) Forget(groups []ingest.Group) {
 	})
 }
 
-// release frees what a group uses of the resources that all banks share.
+// release frees a group's part of the resources that all banks share.
 func (p *Policy) release(g *group) {
 	p.limit.Add(-g.streamCount())
 	if g.away != nil {
@@ -34,9 +34,9 @@ func (p *Policy) release(g *group) {
 	}
 }
 
-// Unused returns the groups without a unit for the given time, which differs for groups with and without a baseline. It
-// leaves out groups that users look at. If the last unit came before a restart, its time is that of its events or, if
-// they have none, the hour that was saved.
+// Unused returns the groups that have had no unit for the given time, which differs for groups with and without a
+// baseline. It omits groups that users look at. If the last unit arrived before a restart, its time is that of its
+// events or, if they have none, the saved hour.
 func (p *Policy) Unused(now time.Time, withBaseline, without time.Duration) (out []ingest.Group) {
 	if p.Calibrating() || p.pending.Len() > 0 {
 		return nil
@@ -53,7 +53,7 @@ func (p *Policy) Unused(now time.Time, withBaseline, without time.Duration) (out
 	return out
 }
 
-// lastUsed returns when the last unit of the group arrived, as far as it is known.
+// lastUsed returns the time at which the last unit of the group arrived, as far as it is known.
 func (g *group) lastUsed() time.Time {
 	if g.came {
 		return g.arrived
@@ -61,7 +61,7 @@ func (g *group) lastUsed() time.Time {
 	last := g.used
 	if !g.clockless() {
 		s := g.summary()
-		if last = time.Unix(0, s.LastUnitTS); s.FrozenAt.After(last) { // the telemetry was old when it was read
+		if last = time.Unix(0, s.LastUnitTS); s.FrozenAt.After(last) { // the telemetry was already old when it was read
 			last = s.FrozenAt
 		}
 	}
@@ -79,8 +79,8 @@ func (g *group) clockless() bool {
 	return g.LastTS == 0
 }
 
-// lastUses returns, by group number, the hour in which groups without a clock were last used, in hours since 1970. The
-// coarse unit means that it rarely has to be saved.
+// lastUses returns, by group number, the hour in which groups without a clock were last used, in hours since 1970.
+// Because of the coarse unit, it rarely needs to be saved.
 func (p *Policy) lastUses() map[int]int64 {
 	uses := map[int]int64{}
 	for _, g := range p.groups {
@@ -88,7 +88,7 @@ func (p *Policy) lastUses() map[int]int64 {
 			continue
 		}
 		if used := g.lastUsed(); !used.IsZero() {
-			uses[g.Number] = (used.Unix() - 1) / 3600 // the restored time is the end of its hour
+			uses[g.Number] = (used.Unix() - 1) / 3600 // the restored time is the end of the hour
 		}
 	}
 	return uses

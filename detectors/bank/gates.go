@@ -5,7 +5,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// try compares a unit of another version, or in shadow, with the accepted baseline.
+// try compares a unit of another version, or a shadow unit, with the accepted baseline.
 func (g *group) try(u *ingest.Unit) {
 	if u.Versions.Policy == "" || g.Baseline.ID == "" || g.Baseline.Provisional {
 		return
@@ -13,7 +13,7 @@ func (g *group) try(u *ingest.Unit) {
 	g.gates.Try(u, gate.Standard{Baseline: g.Baseline.ID, Production: g.production(), Tests: &g.Battery, Config: g.cfg, OffPolicy: g.OffPolicy})
 }
 
-// production returns the policy_version of the baseline: that of its last unit.
+// production returns the policy_version of the baseline, which is that of its last unit.
 func (g *group) production() string {
 	if version, known := g.gates.ProductionOf(g.Baseline.ID); known {
 		return version

@@ -28,8 +28,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// maxGroupSignals bounds the streams of one group. Later signals are not followed, except for maxPrimarySignals primary
-// ones.
+// maxGroupSignals is the maximum number of streams of a group. Further signals are not followed, except for up to
+// maxPrimarySignals primary ones.
 const (
 	maxGroupSignals   = 512
 	maxPrimarySignals = 64
@@ -37,15 +37,15 @@ const (
 
 // group is the bank of one group: its streams, the baseline they share, and their state. Exported fields are saved.
 //
-// It is large because a unit changes most of it at once, and because a finding, a save and an eviction have to agree on
-// its contents. Parts with a lifetime of their own are types in other packages.
+// It is large because each unit changes most of it, and because findings, saves and evictions must agree on its
+// contents. Parts with a separate lifetime are types in other packages.
 type group struct {
 	Key             ingest.Group
-	Number          int // of the policy's groups in order of first unit, from 1 on; 0 for one that warms up in parallel
-	battery.Battery     // Join is only for trials, as unit also ends warm-ups; Branches only for groups in memory, see branchCount
+	Number          int // among the policy's groups, in order of first unit, from 1; 0 for a version that warms up in parallel
+	battery.Battery     // use Join only in trials (unit also ends warm-ups), Branches only in memory (see branchCount)
 	Warmup          baseline.Warmup
 
-	Seen     int64 // units seen; the ordinal of the next one
+	Seen     int64 // number of units seen, which is the ordinal of the next one
 	LastTS   int64
 	Versions versions.Record
 	Trail    trail.Trail
@@ -54,34 +54,34 @@ type group struct {
 	FrozenAt time.Time
 	FrozenTS int64
 	Promise  finding.Promise
-	Share    float64 // of the policy's budget of false alarms, 0 before the first freeze
+	Share    float64 // of the policy's budget of false alarms; 0 before the first freeze
 
-	Categories  []string         // of the baseline, the commonest first, at most stream.ShownActions
+	Categories  []string         // of the baseline, the most common first, at most stream.ShownActions
 	BaseActions map[string]int64 // counts of the baseline by category
 	LastActions trail.Actions
-	LikeActions *actions.Like // of the baseline; nil if its actions carry no information on rewards
+	LikeActions *actions.Like // of the baseline; nil if its actions carry no information about rewards
 	Explained   int64         // ordinal of the unit at which an old alarm was last explained
 
-	OffPolicy *offpolicy.Follower // nil if the baseline logs no probabilities of its actions
+	OffPolicy *offpolicy.Follower // nil if the baseline lacks the probabilities of its actions
 
 	Line line // the succession of baselines before the current one
 
-	Strata *strata.Strata // of the baseline; nil if nothing divides its units
+	Strata *strata.Strata // of the baseline; nil if its units do not divide into strata
 
 	Raters raters.Raters // of outcomes that people rate
 
-	Laws factor.Laws // of the steps, and what units show of them; the model is in the frozen part of the checkpoint
+	Laws factor.Laws // of the steps, with the scores of recent units; the model is in the frozen part of the checkpoint
 
-	History *history.History // of the main quantities; a version that warms up shares that of its group
-	gates   gate.Gates       // a separate part of the checkpoint
+	History *history.History // of the main quantities; a version that warms up shares the history of its group
+	gates   gate.Gates       // in a separate part of the checkpoint
 
-	Unjudged string // fault.Silent or fault.NoEpisodeEnds while the group cannot be judged, else ""
+	Unjudged string // fault.Silent or fault.NoEpisodeEnds while the group cannot be judged, otherwise empty
 
-	Incident bool // an alarm has fired and the group has not gone quiet since
-	Quiet    int  // units in a row without an open alarm, while Incident
+	Incident bool // an alarm was raised and the group has not gone quiet since
+	Quiet    int  // number of consecutive units without an open alarm during an incident
 
 	Probation probation // of the incident, if its baseline is provisional
-	Weekends  int       // on trial since the baseline was accepted
+	Weekends  int       // number of weekends on trial since the baseline was accepted
 
 	Positive, Negative float64
 	Rewards            int64
@@ -89,21 +89,21 @@ type group struct {
 	cfg          *watch.Config // of the policy
 	limit        *capacity.StreamLimit
 	calibrations *budget.Calibrations
-	arrived      time.Time             // wall clock of the last unit, for silence
-	came         bool                  // a unit has come since the group was restored
-	used         time.Time             // latest time of the last unit before the restore, if units have no clock; else zero
+	arrived      time.Time             // wall clock time of the last unit, to detect silence
+	came         bool                  // a unit has arrived since the group was restored
+	used         time.Time             // latest possible time of the last unit before the restore, if there is no clock; else zero
 	changed      bool                  // since the last save
-	saved        *frozen               // the saved form of what changes only with the baseline, nil if nothing is saved
+	saved        *frozen               // saved form of what only changes with the baseline; nil if nothing is saved
 	shown        *finding.GroupSummary // nil if the group has changed since it was summarized
-	offered      bool                  // to readers, in its current state
+	offered      bool                  // whether its current state has been published to readers
 
 	hold                      *hold         // set while units of the group wait for a calibration
 	branches                  int           // see branchCount
-	counted                   bool          // branches is of the present state
+	counted                   bool          // whether branches is current
 	resident                  *list.Element // in the list of groups in memory
-	away                      *away         // set while the group is evicted: see stub
-	gatesSaved                bool          // the checkpoint has a part for the gates
-	runningBytes, frozenBytes int           // of its parts
+	away                      *away         // set while the group is evicted, see stub
+	gatesSaved                bool          // whether the checkpoint has a part for the gates
+	runningBytes, frozenBytes int           // sizes of its parts
 }
 
 func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, calibrations *budget.Calibrations) *group {
@@ -113,7 +113,7 @@ func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, 
 	}
 }
 
-// rated returns a unit with the levels of its raters taken out, and with its labels in the observations of its steps.
+// rated returns a unit with the raters' levels removed, and with its labels added to the observations of its steps.
 func (g *group) rated(u *ingest.Unit, of lane) *ingest.Unit {
 	u = factor.InContext(u, g.cfg.Causes.Context())
 	if len(g.cfg.Raters) == 0 {
@@ -122,11 +122,10 @@ func (g *group) rated(u *ingest.Unit, of lane) *ingest.Unit {
 	return g.Raters.Adjust(u, g.cfg.Raters, g.cfg.Causes.SplitBy, raters.Phase{Collecting: !g.Warmup.Done, Incident: g.Incident, Aside: u.Shadow || of == laneIgnored})
 }
 
-// touch marks the group as changed: it has to be saved and summarized again.
+// touch marks the group as changed, so that it is saved and summarized again.
 func (g *group) touch() { g.changed, g.shown, g.offered, g.counted = true, nil, false, false }
 
-// stream returns the stream of a signal. It starts the stream if there is none; nil if the signal is not to be
-// followed.
+// stream returns the stream of a signal. It adds the stream if there is none; nil if the signal is not followed.
 func (g *group) stream(signal string) *stream.Stream {
 	i, found := g.Find(signal)
 	if found {
@@ -144,7 +143,7 @@ func (g *group) stream(signal string) *stream.Stream {
 	return s
 }
 
-// Observe folds one unit in and returns the resulting findings. It calls present before the unit is judged.
+// Observe adds a unit and returns the resulting findings. It calls present before the unit is judged.
 func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit)) []finding.Finding {
 	if g.Baseline.ID != "" {
 		if rule := g.OtherUnits(u); rule != "" {
@@ -153,7 +152,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	}
 	part := u
 	if u = g.unit(u); u == nil {
-		return g.heard(now) // a block that fills slowly is no silence
+		return g.heard(now) // a block that fills slowly is not a silence
 	}
 	if u != part {
 		defer g.recycle(u)
@@ -161,7 +160,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	present(u)
 	at := g.enter(u, now)
 	g.beginVersion(at.Ordinal)
-	defer func() { g.Trail.Prune(g.Streams) }() // of the streams that exist by then
+	defer func() { g.Trail.Prune(g.Streams) }() // of the streams that exist at the end
 	values := g.Readings(u, nil)
 	g.startStreams(u, values)
 	g.Unjudged = ""
@@ -187,8 +186,8 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	return found
 }
 
-// unit returns the unit to judge: the unit itself, or the block that it completes, nil if that is not complete. A
-// warm-up of blocks of steps is dropped if an episode ends after all.
+// unit returns the unit to judge: the unit itself, or the block that it completes; nil if the block is not complete. It
+// drops a warm-up of blocks of steps if an episode does end.
 func (g *group) unit(u *ingest.Unit) *ingest.Unit {
 	if u.End == ingest.EndBlock {
 		return g.block(u)
@@ -200,14 +199,14 @@ func (g *group) unit(u *ingest.Unit) *ingest.Unit {
 	return g.Join(u)
 }
 
-// recycle lets the next block of decisions take the memory of one that was judged, unless a warm-up keeps it.
+// recycle lets the next block of decisions reuse the memory of a judged one, unless a warm-up keeps it.
 func (g *group) recycle(block *ingest.Unit) {
 	if len(g.Blocks.Kept) == 0 {
 		g.Blocks.Recycle(block)
 	}
 }
 
-// enter assigns the unit its ordinal and records what later findings need of it.
+// enter assigns the unit its ordinal and records what later findings need from it.
 func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	at := g.ref(u)
 	g.Seen++
@@ -228,12 +227,12 @@ func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 // hear records that telemetry of the group has arrived.
 func (g *group) hear(now time.Time) {
 	if wait := now.Sub(g.arrived); g.Unjudged == fault.Silent && !g.arrived.IsZero() {
-		g.Warmup.LongestWait = max(g.Warmup.LongestWait, wait) // it was no silence after all
+		g.Warmup.LongestWait = max(g.Warmup.LongestWait, wait) // it was not a silence after all
 	}
 	g.arrived, g.came = now, true
 }
 
-// heard records that telemetry of the group has arrived that is not judged yet. It ends a silence, as a unit does.
+// heard records the arrival of telemetry of the group that is not judged yet. It ends a silence, as a unit does.
 func (g *group) heard(now time.Time) (found []finding.Finding) {
 	if g.hear(now); g.Unjudged != fault.Silent {
 		return nil
@@ -243,7 +242,7 @@ func (g *group) heard(now time.Time) (found []finding.Finding) {
 		from := s.State
 		switch {
 		case s.Alarmed && s.Fault.Rule == "" && s.Fault.Shared == "":
-			s.State = finding.Drift // faults of the delivery never take the place of an alarm
+			s.State = finding.Drift // delivery faults never replace an alarm
 		case g.rule(s) != "":
 		default:
 			s.State = s.Settled()
@@ -255,13 +254,13 @@ func (g *group) heard(now time.Time) (found []finding.Finding) {
 	return found
 }
 
-// ref returns the reference by which findings name the current unit.
+// ref returns a reference to the current unit, for use in findings.
 func (g *group) ref(u *ingest.Unit) finding.UnitRef {
 	return finding.UnitRef{Ordinal: g.Seen, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}
 }
 
-// show adds the values of a unit of another kind than the baseline's to the current distributions. The unit is not
-// judged.
+// show adds the values of a unit to the current distributions. The unit is not judged, because the units of the
+// baseline are of another kind.
 func (g *group) show(u *ingest.Unit, rule string, now time.Time) []finding.Finding {
 	at := g.enter(u, now)
 	defer g.Trail.Prune(g.Streams)
@@ -269,11 +268,11 @@ func (g *group) show(u *ingest.Unit, rule string, now time.Time) []finding.Findi
 	return g.unjudged(rule, at)
 }
 
-// startStreams makes sure that every signal of the unit has its stream, including signals without a finite value. Primary
-// signals start first: hundreds of observations would otherwise reach the limits before them.
+// startStreams adds streams for all signals of the unit, including those without a finite value. Primary signals come
+// first: otherwise hundreds of observations could reach the limits before them.
 func (g *group) startStreams(u *ingest.Unit, values []stream.Reading) {
 	var others []string
-	next := 0 // of the signals
+	next := 0 // index of the signal
 	start := func(signal string) {
 		_, found := g.FindNext(next, signal)
 		next++
@@ -281,7 +280,7 @@ func (g *group) startStreams(u *ingest.Unit, values []stream.Reading) {
 		case found:
 		case signals.Primary(signal):
 			g.stream(signal)
-		case g.cfg.Follows(signal): // else every unit would list it again
+		case g.cfg.Follows(signal): // otherwise every unit would list it again
 			others = append(others, signal)
 		}
 	}
@@ -307,10 +306,10 @@ func (g *group) startStreams(u *ingest.Unit, values []stream.Reading) {
 	}
 }
 
-// feed passes the unit's values to the tests. A fault suspends those of its stream.
+// feed passes the unit's values to the tests, except for those of streams with a fault.
 func (g *group) feed(values []stream.Reading, rules []string, ordinal int64) {
 	stream, found := 0, false
-	next, signal := 0, 0 // quantities of a stream come in a row, most in the order in which the stream holds them
+	next, signal := 0, 0 // the quantities of a stream are consecutive, mostly in the stream's order
 	for i := range values {
 		r := &values[i]
 		if i == 0 || r.Signal != values[i-1].Signal {
@@ -379,7 +378,7 @@ func (g *group) judge(rules []string, at finding.UnitRef) []finding.Finding {
 	return found
 }
 
-// judgeStream appends the finding of a stream that has changed.
+// judgeStream appends the finding of a stream whose state has changed, or whose drift was measured again.
 func (g *group) judgeStream(found []finding.Finding, s *stream.Stream, rule string, at finding.UnitRef) []finding.Finding {
 	from, alarmed, renewed := s.State, s.Alarmed, false
 	switch {
@@ -387,7 +386,7 @@ func (g *group) judgeStream(found []finding.Finding, s *stream.Stream, rule stri
 		s.State = finding.TelemetryFault
 	case from == finding.TelemetryFault && s.Alarmed:
 		s.State = finding.Drift
-	case from == finding.TelemetryFault, from == finding.WarmingUp && g.Baseline.ID != "": // a learned quantity may have been validated
+	case from == finding.TelemetryFault, from == finding.WarmingUp && g.Baseline.ID != "": // learned quantities get validated
 		s.State = s.Settled()
 	}
 	switch s.State {
@@ -396,7 +395,7 @@ func (g *group) judgeStream(found []finding.Finding, s *stream.Stream, rule stri
 	case finding.Drift:
 		renewed = g.followUp(s, at)
 	}
-	if s.State == finding.OK && !alarmed && g.Delivery.StandsBy() != "" { // never in place of an alarm or of its end
+	if s.State == finding.OK && !alarmed && g.Delivery.StandsBy() != "" { // never in place of an alarm or its end
 		s.State = finding.TelemetryFault
 	}
 	switch {
@@ -429,7 +428,8 @@ func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
 	g.open(g.baseline(s), at)
 }
 
-// followUp resolves a drift that is over. If it goes on, followUp measures it again and reports whether it did.
+// followUp resolves a drift that is over. If the drift continues, followUp measures it again at some units, and reports
+// whether it did.
 func (g *group) followUp(s *stream.Stream, at finding.UnitRef) (renewed bool) {
 	top, names := s.Leading()
 	if s.Recovered(top.Score) {
@@ -450,12 +450,12 @@ func (g *group) renew(s *stream.Stream, at finding.UnitRef) {
 		s.Alert.Effect, s.Alert.Histogram = s.Effect(q, s.Alert.Onset.Ordinal)
 	}
 	s.Alert.Improvement = g.improvement(s)
-	// For units beyond the trail, only the ranges reported before are known.
+	// For units that are no longer in the trail, only the ranges reported before are known.
 	s.Alert.Offsets = trail.ByPartition(ingest.Widen(s.Alert.Offsets, g.Trail.Offsets(s.Alert.Onset, at.Ordinal)...))
 }
 
-// quiet counts the units after the last alarm of an incident, or the weekend that it is on trial for. After enough of them it
-// restarts the detectors from zero: a renewal, so that incidents are no more frequent than first alarms.
+// quiet counts the units after the last alarm of an incident, or after the weekend that it is on trial for. After
+// enough of them, it restarts the detectors from zero, so that incidents are no more frequent than first alarms.
 func (g *group) quiet() bool {
 	if !g.Incident {
 		return false
@@ -476,7 +476,7 @@ func (g *group) quiet() bool {
 	return true
 }
 
-// finding reports the current state of a stream.
+// finding returns a finding with the current state of a stream.
 func (g *group) finding(kind finding.Kind, s *stream.Stream, from finding.State, at finding.UnitRef) finding.Finding {
 	f := finding.Finding{Kind: kind, Group: g.Key, Signal: s.Signal, From: from, To: s.State, Reason: g.rule(s), At: at}
 	if s.State == finding.Drift || from == finding.Drift {
@@ -492,7 +492,7 @@ func (g *group) finding(kind finding.Kind, s *stream.Stream, from finding.State,
 	return f
 }
 
-// moved reports whether a stream has changed its state, or the rule of its fault, which it records.
+// moved reports whether a stream has changed its state or the rule of its fault, and records the rule.
 func (g *group) moved(s *stream.Stream, from finding.State) bool {
 	told := s.Told
 	s.Told = ""
@@ -502,7 +502,7 @@ func (g *group) moved(s *stream.Stream, from finding.State) bool {
 	return s.State != from || s.Told != told
 }
 
-// rule returns the rule of the fault that a stream is in, "" for none.
+// rule returns the rule of a stream's current fault; empty if there is none.
 func (g *group) rule(s *stream.Stream) string {
 	switch {
 	case s.Fault.Rule != "" || s.State != finding.TelemetryFault:
@@ -515,7 +515,7 @@ func (g *group) rule(s *stream.Stream) string {
 	return g.Delivery.StandsBy()
 }
 
-// silence reports that nothing has arrived for too long.
+// silence returns findings if nothing has arrived for too long.
 func (g *group) silence(now time.Time) []finding.Finding {
 	if at := g.silentAt(); at.IsZero() || now.Before(at) {
 		return nil
@@ -523,9 +523,9 @@ func (g *group) silence(now time.Time) []finding.Finding {
 	return g.unjudged(fault.Silent, g.Trail.Last())
 }
 
-// unjudged puts all streams of the group into a fault until its next finished unit, or, if it is silent, until telemetry
-// arrives. It leaves the detectors unchanged: their findings must not depend on when units arrive. A unit that is not
-// judged ends a silence, but a silence does not end the fault of units that are not judged.
+// unjudged sets all streams of the group to a fault, until its next finished unit or, if it is silent, until telemetry
+// arrives. It leaves the detectors unchanged, since their findings must not depend on when units arrive. A unit that is
+// not judged ends a silence, but a silence does not end the fault of units that are not judged.
 func (g *group) unjudged(rule string, at finding.UnitRef) []finding.Finding {
 	if g.Unjudged == rule || g.Unjudged != "" && rule == fault.Silent {
 		return nil

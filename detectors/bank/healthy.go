@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Accepted returns the id of a group's baseline, "" before an accepted one is frozen.
+// Accepted returns the ID of a group's accepted baseline; empty if there is none.
 func (p *Policy) Accepted(key ingest.Group) string {
 	if g := p.byKey[key]; g != nil && !g.Baseline.Provisional {
 		return g.Baseline.ID
@@ -32,8 +32,8 @@ func (g *group) ofOtherVersion(u *ingest.Unit) bool {
 	return g.cfg.OnNewVersion == watch.OnNewVersionRebaseline && version != "" && version != g.Line.Versions.Version
 }
 
-// Whole joins the units of the telemetry to the units of a group: the same units, or blocks of the size that its
-// baseline has. Blocks of decisions stay as they are.
+// Whole joins units of the telemetry to units of a group: the same units, or blocks of its baseline's size. Blocks of
+// decisions are returned unchanged.
 func (p *Policy) Whole(key ingest.Group, units []*ingest.Unit) []*ingest.Unit {
 	g := p.byKey[key]
 	joining := g.Blocks.Again()
@@ -52,8 +52,8 @@ func (p *Policy) Whole(key ingest.Group, units []*ingest.Unit) []*ingest.Unit {
 	return out
 }
 
-// Armed returns the tests of a group, which must have a baseline, and their settings. They belong to the bank: a reader
-// must finish with them before the next unit, and works on copies.
+// Armed returns the tests of a group, which must have a baseline, and their settings. The tests belong to the bank: a
+// reader must work on copies, and make them before the next unit.
 func (p *Policy) Armed(key ingest.Group) battery.Armed {
 	g := p.byKey[key]
 	all := 0.0

@@ -5,8 +5,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// History returns how the signals of a group went, or, for an evicted group, the name of the part of the checkpoint for
-// ReadHistory. Only the goroutine that owns the bank may call it.
+// History returns the history of a group's signals or, for an evicted group, the name of the part of the checkpoint to
+// pass to ReadHistory. Only the goroutine that owns the bank may call it.
 func (p *Policy) History(key ingest.Group) (past history.Record, part string) {
 	g := p.byKey[key]
 	if g == nil {
@@ -18,7 +18,7 @@ func (p *Policy) History(key ingest.Group) (past history.Record, part string) {
 	return g.History.Record(), ""
 }
 
-// ReadHistory reads the past of a group from its part of the checkpoint.
+// ReadHistory reads the history of a group from its part of the checkpoint.
 func ReadHistory(part []byte, key ingest.Group) (past history.Record, err error) {
 	defer recovered(&err)
 	g, err := decodeGroup(part)

@@ -13,10 +13,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A signal that first appears after the baseline was accepted gets its own baseline once it has been seen in as many
-// units. It draws on the reserve of the policy's budget: no armed threshold moves for it.
+// A signal that first appears after the baseline was accepted gets its own baseline once enough units have it. The
+// baseline uses the reserve of the policy's budget, so armed thresholds do not move.
 
-// collectLate keeps the unit's values of signals that are missing from the baseline.
+// collectLate stores the unit's values of signals that are missing from the baseline.
 func (g *group) collectLate(u *ingest.Unit, values []stream.Reading, rules []string) {
 	for i, s := range g.Streams {
 		if s.InBaseline || rules[i] != "" || s.Signal == signals.Action {
@@ -42,7 +42,7 @@ func (g *group) collectLate(u *ingest.Unit, values []stream.Reading, rules []str
 }
 
 // lateGiven returns the signal that measures the reward for a late outcome. It is the same for all units of its
-// baseline, whatever else gets a baseline of its own meanwhile.
+// baseline, even if another signal gets its own baseline in the meantime.
 func (g *group) lateGiven(s *stream.Stream) string {
 	if len(s.LateGiven) > 0 {
 		return s.LateFrom
@@ -53,7 +53,7 @@ func (g *group) lateGiven(s *stream.Stream) string {
 	return "return"
 }
 
-// keepGiven keeps the unit's value of the reward for a late outcome.
+// keepGiven stores the unit's value of the reward for a late outcome.
 func (g *group) keepGiven(s *stream.Stream, values []stream.Reading, rules []string) {
 	given := g.lateGiven(s)
 	i, found := g.Find(given)
@@ -66,8 +66,8 @@ func (g *group) keepGiven(s *stream.Stream, values []stream.Reading, rules []str
 	}
 }
 
-// refuseLate drops the older half of a late stream's baseline if it has a trend, and reports whether it did. The units
-// without the signal since then still count; otherwise the signal could too soon pass for one that all units have.
+// refuseLate drops the older half of a late stream's baseline if it has a trend, and reports whether it did. Since
+// then, units without the signal still count; otherwise the signal could too soon appear to be in all units.
 func (g *group) refuseLate(s *stream.Stream) bool {
 	if s.LateTrend = g.trending(stream.Ends{}, s); s.LateTrend == "" {
 		return false
@@ -82,7 +82,7 @@ func (g *group) refuseLate(s *stream.Stream) bool {
 	return true
 }
 
-// lateDue returns a stream whose own baseline has to be frozen now, nil if there is none.
+// lateDue returns a stream whose own baseline must be frozen now; nil if there is none.
 func (g *group) lateDue() *stream.Stream {
 	i := slices.IndexFunc(g.Streams, func(s *stream.Stream) bool {
 		return !s.InBaseline && s.LateUnits >= g.cfg.Baseline.Units
@@ -103,7 +103,7 @@ func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, 
 	baseline.Amounts(s, g.Streams).Become(s, signals.Amount)
 	s.Freeze(s.LateOf, g.cfg, stream.Ends{})
 	stream.StartGauges([]*stream.Stream{s})
-	s.InBaseline = true // also if nothing was armed: it is not tried again
+	s.InBaseline = true // even if nothing was armed, as it is not tried again
 	s.Own = finding.BaselineRef{ID: baseline.ID([]*stream.Stream{s}), Config: g.cfg.Hash(), Units: units}
 	of := budget.Portion{Streams: []*stream.Stream{s}, Units: units, Share: share, Seed: s.Own.Seed()}
 	of.Arm(g.cfg.FalseAlarms.Shares, g.Promise.N, room)

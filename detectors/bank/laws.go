@@ -10,18 +10,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// collectedFactor is how much more memory the steps of a baseline take than the laws that are learned from them.
+// collectedFactor is the memory of a baseline's steps, relative to that of the laws learned from them.
 const collectedFactor = 8
 
-// lawMemory returns how many bytes the laws may take, how many all steps of a baseline, and how many those of a unit.
+// lawMemory returns the maximum memory, in bytes, of the laws, of all steps of a baseline, and of the steps of a unit.
 func (g *group) lawMemory() (laws, steps, unit int) {
 	laws = int(g.cfg.Causes.Memory)
 	steps = collectedFactor * laws
 	return laws, steps, baseline.ToldBytes(steps, g.cfg.Baseline.Units)
 }
 
-// learnLaws learns the laws of the steps from the collected units, and makes the scores under them quantities of their
-// own.
+// learnLaws learns the laws of the steps from the collected units, and makes the scores under them quantities.
 func (g *group) learnLaws() {
 	laws, _, unit := g.lawMemory()
 	told, places := g.Warmup.Told()
@@ -40,7 +39,8 @@ func (g *group) learnLaws() {
 	}
 }
 
-// mostBranches returns the most branches that the group may have after its next freeze, which may learn the first laws.
+// mostBranches returns the maximum number of branches that the group may have after its next freeze, which may learn
+// the first laws.
 func (g *group) mostBranches() int {
 	actions := 0
 	if i, found := g.Find(signals.Action); found {
@@ -59,14 +59,15 @@ func (g *group) mostBranches() int {
 	return n
 }
 
-// followLaws keeps the scores of the steps of a unit under the laws of the baseline. A fault may have falsified them.
+// followLaws stores the scores of a unit's steps under the laws of the baseline, unless a fault may have falsified
+// them.
 func (g *group) followLaws(rules []string, ordinal int64) {
 	if !anyRule(rules) {
 		g.Laws.Observe(g.Scores(), ordinal)
 	}
 }
 
-// keepSteps keeps the steps of a unit for the laws of the next baseline.
+// keepSteps stores the steps of a unit for the laws of the next baseline.
 func (g *group) keepSteps(u *ingest.Unit, rules []string) {
 	laws, steps, _ := g.lawMemory()
 	if laws == 0 {
@@ -79,7 +80,7 @@ func (g *group) keepSteps(u *ingest.Unit, rules []string) {
 	g.Warmup.KeepSteps(told, steps, g.cfg.Baseline.Units)
 }
 
-// anyRule reports whether a stream has a fault.
+// anyRule reports whether any stream has a fault.
 func anyRule(rules []string) bool {
 	return slices.ContainsFunc(rules, func(rule string) bool { return rule != "" })
 }

@@ -12,16 +12,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// The return of a policy that learns may not fall below the best level that it has held. When it has risen, the next
-// units are collected, and once they are enough and no longer get worse they become the baseline. Until then the old one
-// stays in force. The newest risenUnits are compared with the baseline, every risenEvery units; the return has risen from
-// risenZ standard errors on. No alarm depends on that, so it spends no budget.
+// The return of a policy that learns must not fall below the best level that it has held. When it has risen, units are
+// collected, and once there are enough and they no longer get worse, they become the baseline. Until then, the old
+// baseline stays in force. Every risenEvery units, the most recent risenUnits are compared with the baseline; the
+// return counts as risen at risenZ standard errors or more. The comparison uses no budget, since no alarm depends on
+// it.
 const (
 	risenUnits = 100
 	risenEvery = 20
 	risenZ     = 4
 
-	// paidZ is from how many standard errors on another level that must be held counts as worse, and keeps the baseline.
+	// paidZ is the number of standard errors above which another level that must be held counts as worse, which keeps
+	// the old baseline.
 	paidZ = 2
 )
 
@@ -44,7 +46,7 @@ func (g *group) ratchet(ordinal int64) {
 	}
 }
 
-// returns returns the quantity of the return, nil if it has no better side.
+// returns returns the quantity of the return; nil if the return has no better side.
 func (g *group) returns() *stream.Quantity {
 	i, found := g.Find("return")
 	if !found || g.cfg.Side("return") == 0 {
@@ -58,8 +60,9 @@ func (g *group) better(q *stream.Quantity, returns []float64) bool {
 	return float64(g.cfg.Side("return"))*stream.ShiftAgainst(q.JudgedRanks(), returns, q.Factor()).Z >= risenZ
 }
 
-// climbs reports whether a level that must be held still gets better among units collected at a better level. Their mean
-// is then one that is held: if the learner broke before it stands still, the old level might be too low to notice.
+// climbs reports whether a level that must be held still improves among the units that are being collected. Their mean
+// is then a level that has been held. If the level has not settled, the learner could break and fall back to the old
+// level without being noticed, as the baseline would be too low.
 func (g *group) climbs(signal string, q *stream.Quantity) bool {
 	worse := float64(g.cfg.Sides(signal, q.Name).Direction())
 	if worse == 0 || !g.cfg.Learning.Learns() {
@@ -70,8 +73,8 @@ func (g *group) climbs(signal string, q *stream.Quantity) bool {
 	return worse*(stream.MomentsOf(values[half:]).Mean-stream.MomentsOf(values[:half]).Mean) < 0
 }
 
-// paid reports whether a level other than the return is worse among the collected units than in the baseline: a better
-// return would lower it for ever.
+// paid reports whether a level other than the return is worse among the collected units than in the baseline. Replacing
+// the baseline would then lower that level permanently in exchange for a better return.
 func (g *group) paid() bool {
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
@@ -89,8 +92,8 @@ func (g *group) paid() bool {
 	return false
 }
 
-// fellBack gives up the collected units if they are no longer better than the baseline, or if another level got worse
-// meanwhile, and reports whether it did.
+// fellBack drops the collected units if they are no longer better than the baseline, or if another level has become
+// worse, and reports whether it did.
 func (g *group) fellBack() bool {
 	if !g.ratchets() {
 		return false
@@ -102,7 +105,7 @@ func (g *group) fellBack() bool {
 	return true
 }
 
-// succeed records the end of a baseline that one at a better level follows.
+// succeed records the end of a baseline that is replaced by one at a better level.
 func (g *group) succeed(now time.Time) {
 	if !g.ratchets() {
 		return
@@ -113,8 +116,8 @@ func (g *group) succeed(now time.Time) {
 	g.gates = g.gates.End(why, g.cfg)
 }
 
-// beginVersion lets the levels of a new version start from zero, if versions are frozen: its evidence is its own. The
-// laws of its steps carry over.
+// beginVersion resets the tests at the first unit of a new version, if versions are frozen, since evidence must not
+// carry over between versions. It does not reset the laws of the steps, which do carry over.
 func (g *group) beginVersion(ordinal int64) {
 	if g.cfg.Learning != watch.LearningVersions || g.Incident || ordinal == 0 || g.Versions.Policy.Since != ordinal {
 		return
@@ -131,14 +134,14 @@ func (g *group) beginVersion(ordinal int64) {
 	}
 }
 
-// knownGround is the least share of steps in support with which the law of a policy that learns is judged.
+// knownGround is the minimum share of steps in support for a law to be judged while the policy learns.
 const knownGround = .5
 
-// newGroundNote says why the law of a policy that learns is not judged.
+// newGroundNote is the reason why a law is not judged while the policy learns.
 const newGroundNote = "not judged: the policy is in new situations (fewer than half of the latest steps resemble steps in the baseline)"
 
 // newGround reports whether a signal is a law that is not judged because the policy has learned to visit other states.
-// Where episodes start does not depend on the policy.
+// The law of starts does not depend on the policy, so it is always judged.
 func (g *group) newGround(signal string) bool {
 	if !g.cfg.Learning.Learns() || g.Laws.Model == nil || !signals.IsLaw(signal) {
 		return false
@@ -151,7 +154,7 @@ func (g *group) newGround(signal string) bool {
 	return false
 }
 
-// progress returns how the return goes while the policy learns, nil if that is not known.
+// progress returns the course of the return while the policy learns; nil if it is unknown.
 func (g *group) progress() *progress.Progress {
 	if !g.cfg.Learning.Learns() || g.History == nil {
 		return nil
@@ -162,8 +165,9 @@ func (g *group) progress() *progress.Progress {
 	return nil
 }
 
-// parted returns how the policy, which learns, earns more than when an outcome was best, while the outcome is worse; nil if it
-// does not. Seasons, and other versions of the environment or of the reward function, cannot be compared.
+// parted returns how the policy, which learns, earns more than when an outcome was best although the outcome is now
+// worse; nil if it does not. Signals with a season, and units of other versions of the environment or the reward
+// function, cannot be compared.
 func (g *group) parted(outcome string) *progress.Parting {
 	side, from, earned := g.cfg.Direction.Better(outcome), max(g.Versions.Env.Since, g.Versions.Reward.Since), "return"
 	if _, found := g.Find(earned); !found {

@@ -4,9 +4,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 )
 
-// leaveEarly drops units that came too early from the warm-up if there are many, and reports whether it did; as many
-// are collected again. If agents begin together, or were already running when the telemetry began, their first episodes
-// are shorter than the rest. They would bias the distribution of the baseline towards short episodes.
+// leaveEarly drops newcomers from the warm-up if there are many, and reports whether it did; as many units are
+// collected again. If agents begin at the same time, or were already running when the telemetry began, their first
+// finished episodes are shorter than the rest, and would bias the baseline towards short episodes.
 func (g *group) leaveEarly() bool {
 	w := &g.Warmup
 	if g.Blocks.Size > 0 || !w.LivesOn() {

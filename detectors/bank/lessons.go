@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// learn computes the learned quantities of the collected units again.
+// learn computes the learned quantities of the collected units.
 func (g *group) learn() {
 	for _, s := range g.Streams {
 		switch {
@@ -19,7 +19,7 @@ func (g *group) learn() {
 	}
 }
 
-// dismiss drops the values of the lessons. The next baseline has its own.
+// dismiss removes the values of the lessons. The next baseline learns its own.
 func (g *group) dismiss() {
 	for _, q := range g.Quantities() {
 		if q.Learnt != nil {
@@ -28,8 +28,8 @@ func (g *group) dismiss() {
 	}
 }
 
-// residualLesson learns to predict the outcome from the mean reward, or from the return of units without a mean reward;
-// nil if that does not predict it.
+// residualLesson learns to predict the outcome from the mean reward, or from the return if too few units have a mean
+// reward; nil if that does not predict it.
 func (g *group) residualLesson(s *stream.Stream) *baseline.Lesson {
 	for _, given := range []string{"reward", "return"} {
 		if l, enough := baseline.ResidualGiven(given, g.warm(given), g.warm(s.Signal)); enough {

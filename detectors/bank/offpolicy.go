@@ -5,7 +5,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// earned adds a unit to the off-policy estimate, unless a fault falsifies what it says. rules holds the rule in force by
+// earned adds a unit to the off-policy estimate, unless a fault may falsify it. rules holds the fault rule in force by
 // stream.
 func (g *group) earned(u *ingest.Unit, rules []string, ordinal int64) {
 	if g.OffPolicy != nil && g.EarnedSoundly(rules) {
@@ -13,15 +13,15 @@ func (g *group) earned(u *ingest.Unit, rules []string, ordinal int64) {
 	}
 }
 
-// beginOffPolicy begins the off-policy estimate again at a unit.
+// beginOffPolicy restarts the off-policy estimate at a unit.
 func (g *group) beginOffPolicy(since int64) {
 	if g.OffPolicy != nil {
 		g.OffPolicy.Begin(since)
 	}
 }
 
-// offPolicy returns the off-policy estimate since the onset of the open incident, or since the last one has closed; nil
-// without one.
+// offPolicy returns the off-policy estimate since the onset of the open incident, or since the end of the last one; nil
+// if there is no estimate.
 func (g *group) offPolicy() *finding.OffPolicy {
 	if g.OffPolicy == nil {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// describe records what the leading branch of a stream has found: since when, by how much, and which versions changed.
+// describe returns an alert with what the leading branch of a stream has found: since when, by how much, and which
+// versions changed.
 func (g *group) describe(s *stream.Stream, top stream.Branch, names []string, at finding.UnitRef) stream.Alert {
 	a := stream.Alert{Detectors: names, Score: top.Score, Quantity: top.Quantity.Name}
 	a.Onset, a.From, a.To = g.onset(top)
@@ -19,8 +20,8 @@ func (g *group) describe(s *stream.Stream, top stream.Branch, names []string, at
 	return a
 }
 
-// onset estimates the first changed unit behind a branch that has reached its threshold, and its 90% interval. If a
-// unit lies too far back to be recorded one by one, the unit at which the walk left 0 represents it.
+// onset estimates the first changed unit behind a branch that has reached its threshold, with its 90% interval. If that
+// unit is too old to be recorded individually, the unit at which the walk left 0 represents it.
 func (g *group) onset(top stream.Branch) (at, from, to finding.UnitRef) {
 	values, ordinals := top.Quantity.JudgedSince(0)
 	if len(values) == 0 {

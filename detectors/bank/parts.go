@@ -25,18 +25,18 @@ import (
 )
 
 // The parts of a bank's checkpoint: one for the policy, and three for each group. State that is frozen with a baseline
-// has its own part, so that it is written once instead of with every unit.
+// has its own part, so that it is written once instead of after every unit.
 const (
 	policyPart  = "policy"
 	groupPrefix = "group/"
 	runningPart = "/running"
 	frozenPart  = "/frozen"
 	gatesPart   = "/gates"    // exists from the first unit after the baseline on; older checkpoints lack it
-	usedPart    = "last_uses" // if groups have no clock; older checkpoints lack it
+	usedPart    = "last_uses" // exists if groups have no clock; older checkpoints lack it
 )
 
-// The formats of the parts. In format 7 fields had names; in format 8 no units were blocks of decisions, and a build that
-// reads only these would judge decisions against a baseline of blocks.
+// The formats of the parts. In format 7, fields had names. In format 8, units were never blocks of decisions: a build
+// that only reads formats up to 8 would judge decisions against a baseline of blocks.
 var (
 	policyFormat  = format[policyWire]()
 	usedFormat    = saved.Format[usedWire]{Version: 9, Before: map[byte]saved.Migration[usedWire]{7: bareHours, 8: saved.Same[usedWire]}}
@@ -49,19 +49,19 @@ func format[Wire any]() saved.Format[Wire] {
 	return saved.Format[Wire]{Version: 9, Before: map[byte]saved.Migration[Wire]{7: saved.Named[Wire], 8: saved.Same[Wire]}}
 }
 
-// packedFormat is a format whose version 10 has traces, trails and actions as they are in memory.
+// packedFormat returns a format whose version 10 stores traces, trails and actions in their in-memory form.
 func packedFormat[Wire any]() saved.Format[Wire] {
 	f := format[Wire]()
 	f.Version, f.Before[9] = 10, saved.Same[Wire]
 	return f
 }
 
-// frozen is the part of a group that changes only with its baseline. It is never modified, so that addresses suffice to
-// compare it with what is saved.
+// frozen is the part of a group that only changes with its baseline. It is never modified, so comparing addresses is
+// enough to compare it with what is saved.
 type frozen struct {
 	Before  []finding.QuantitySample
 	Samples []frozenSample
-	Laws    *factor.Model // nil without
+	Laws    *factor.Model // nil if there are none
 }
 
 // frozenSample is the baseline of one quantity.
@@ -83,7 +83,7 @@ func (g *group) frozen() *frozen {
 	return f
 }
 
-// of reports whether f, which may be nil, holds exactly the current baselines of the group, by their addresses.
+// of reports whether f, which may be nil, holds the current baselines of the group, by their addresses.
 func (f *frozen) of(g *group) bool {
 	if f == nil || f.Laws != g.Laws.Model || len(f.Before) != len(g.Line.Before) || len(f.Before) > 0 && &f.Before[0] != &g.Line.Before[0] {
 		return false
@@ -121,11 +121,11 @@ func (g *group) running() *group {
 	return &out
 }
 
-// Changed reports whether anything has changed since the bank was made, resumed or last Saved.
+// Changed reports whether anything has changed since the bank was created, resumed or last Saved.
 func (p *Policy) Changed() bool { return p.changed }
 
 // Changes returns the parts of the bank's checkpoint that have changed since then, and the names of those that were
-// removed. An unchanged group costs nothing. No group may be Missing.
+// removed. Unchanged groups are not encoded. No group may be Missing.
 func (p *Policy) Changes() (changed ingest.Parts, gone []string, err error) {
 	changed = ingest.Parts{}
 	if p.changed {
@@ -146,7 +146,7 @@ func (p *Policy) Changes() (changed ingest.Parts, gone []string, err error) {
 	return changed, p.gone, nil
 }
 
-// changes adds the parts of a group that have changed.
+// changes adds the changed parts of a group to changed.
 func (g *group) changes(changed ingest.Parts) (err error) {
 	if !g.changed {
 		return nil
@@ -201,9 +201,9 @@ func (p *Policy) Lost() {
 	}
 }
 
-// Resume reads the parts of a checkpoint into a new bank. now restarts the clock of silence. Groups with other group_by
-// labels are left out: their units now belong to other groups. Groups that do not fit into memory are evicted at once.
-// Resume publishes nothing. After an error the bank must not be used.
+// Resume reads the parts of a checkpoint into a new bank. now restarts the clock that detects silence. Groups with
+// other group_by labels are removed: their units now belong to other groups. Groups that do not fit into memory are
+// evicted immediately. Resume does not publish a summary. After an error, the bank must not be used.
 func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 	defer recovered(&err)
 	state, err := policyFormat.Decode(parts[policyPart])
@@ -277,7 +277,7 @@ func (p *Policy) resumeGroups(parts ingest.Parts, now time.Time) (groups []*grou
 	return groups, err
 }
 
-// resumeGroup reads one group; nil if it is left out.
+// resumeGroup reads one group; nil if it is removed.
 func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ *group, err error) {
 	defer recovered(&err)
 	g, err := decodeGroup(parts[name+runningPart])
@@ -331,14 +331,14 @@ func decodeFrozen(part []byte) (*frozen, error) {
 	return &f, nil
 }
 
-// recovered turns a panic into an error. State that this program has not written can cause a panic anywhere.
+// recovered turns a panic into an error. State that was not written by this program can cause a panic anywhere.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("not the state of a bank: %v", r)
 	}
 }
 
-// thaw restores what running left out.
+// thaw restores what running has omitted.
 func (g *group) thaw(f *frozen) error {
 	g.Line.Before, g.Laws.Model, g.saved = f.Before, f.Laws, f
 	for _, sample := range f.Samples {
@@ -355,7 +355,7 @@ func (g *group) thaw(f *frozen) error {
 	return nil
 }
 
-// restore computes the fields that the parts leave out.
+// restore computes the fields that are not saved.
 func (g *group) restore(cfg *watch.Config, limit *capacity.StreamLimit, calibrations *budget.Calibrations, now time.Time) error {
 	g.cfg, g.limit, g.calibrations, g.arrived = cfg, limit, calibrations, now
 	if cfg.OnNewVersion != watch.OnNewVersionRebaseline {

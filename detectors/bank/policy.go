@@ -1,5 +1,5 @@
 // Package bank judges the units of a policy. It builds and freezes baselines, runs every detector of every stream, and
-// reports only changes of state, as findings.
+// only reports changes of state, as findings.
 package bank
 
 import (
@@ -16,51 +16,51 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/packed"
 )
 
-// Policy is the bank of one policy: the streams of all its groups, judged against one budget of false alarms. One
-// goroutine owns it; only Summary and Sample may be called by others.
+// Policy is the bank of one policy: the streams of all its groups, judged against one budget of false alarms. It is
+// owned by one goroutine; other goroutines may only call Summary and Sample.
 //
-// It is large because every request for a group of the policy passes through it, by key.
+// The type is large because every request for a group of the policy passes through it, by key.
 type Policy struct {
 	name    string
 	cfg     watch.Config
 	groups  []*group // in order of first unit
 	byKey   map[ingest.Group]*group
-	recent  *group                                   // that was looked for last
+	recent  *group                                   // the group that find returned last
 	applied map[ingest.Partition]*ingest.AppliedUnit // by partition
-	near    []*ingest.AppliedUnit                    // of applied, by partition, where that is a small number
-	granted bool                                     // the budget has been shared out
-	even    float64                                  // the share of each group known at that time
-	among   int                                      // numbers assigned to groups until then
-	later   int                                      // groups that have drawn on the reserve since
-	numbers int                                      // assigned to groups so far
+	near    []*ingest.AppliedUnit                    // the elements of applied, by number of the partition if it is small
+	granted bool                                     // whether the budget has been divided
+	even    float64                                  // share of each group known at that time
+	among   int                                      // number of groups known at that time
+	later   int                                      // number of groups that have used the reserve since
+	numbers int                                      // number of groups so far
 	limit   *capacity.StreamLimit
 	changed bool     // since the last save
-	gone    []string // parts of the checkpoint removed since the last save
+	gone    []string // parts of the checkpoint that were removed since the last save
 
-	told, uses map[int]int64 // lastUses, as last returned by Changes and as saved
+	told, uses map[int]int64 // results of lastUses, as last returned by Changes and as saved
 
-	background   bool // baselines are calibrated in the background
+	background   bool // whether baselines are calibrated in the background
 	over         *held.Signal
-	received     int64 // units so far
-	judged       int64 // number of the unit that is judged
+	received     int64 // number of units so far
+	judged       int64 // number of the unit being judged
 	held         []*hold
-	blocked      bool         // a freeze is due that may not begin yet
-	counts       held.Counts  // since that one was due
-	pending      packed.Queue // units that are not applied yet, as the bank pauses
+	blocked      bool         // whether a freeze that is due must not begin yet
+	counts       held.Counts  // since that freeze became due
+	pending      packed.Queue // units not applied yet, because the bank pauses
 	drains       bool
 	oneByOne     bool
 	waits        held.Count
 	calibrations *budget.Calibrations
 	residents    *capacity.Residents
-	witness      func(*ingest.Unit) // nil if there is none
-	applying     func(*ingest.Unit) // nil if there is none
-	adjusting    func(*ingest.Unit) // nil if there is none
+	witness      func(*ingest.Unit) // may be nil
+	applying     func(*ingest.Unit) // may be nil
+	adjusting    func(*ingest.Unit) // may be nil
 
 	summary atomic.Pointer[finding.Summary]
 	samples samples // of baselines, for readers
 }
 
-// NewPolicy returns the bank of a policy. All banks share the limit.
+// NewPolicy returns the bank of a policy. All banks must share the limit.
 func NewPolicy(name string, cfg watch.Config, limit *capacity.StreamLimit) *Policy {
 	p := &Policy{
 		name: name, cfg: cfg, limit: limit.Part(), byKey: map[ingest.Group]*group{}, applied: map[ingest.Partition]*ingest.AppliedUnit{},
@@ -70,13 +70,13 @@ func NewPolicy(name string, cfg watch.Config, limit *capacity.StreamLimit) *Poli
 	return p
 }
 
-// Share lets the bank use the calibrations of other banks.
+// Share makes the bank share the calibrations of other banks.
 func (p *Policy) Share(c *budget.Calibrations) { p.calibrations = c }
 
-// Observe folds one unit in and returns the resulting findings, in a fixed order. It ignores a unit that is not beyond
-// the last one applied of its partition: such a unit was read again after a restart. now is the wall clock, for silence
-// and for the age of baselines; it does not affect findings of drift. The unit's group must not be Absent. Of an
-// episode without propensity and steps the bank keeps only strings.
+// Observe adds a unit and returns the resulting findings, in a fixed order. It ignores a unit that is not beyond the
+// last one applied in its partition, as such a unit has been read again after a restart. now is the wall clock time,
+// for silence and for the age of baselines; it does not affect findings of drift. The unit's group must not be Absent.
+// From an episode without propensity and steps, the bank only keeps strings.
 func (p *Policy) Observe(u *ingest.Unit, now time.Time) []finding.Finding {
 	p.received++
 	next := packed.Unit{Unit: u, Number: p.received, Now: now}
@@ -87,8 +87,8 @@ func (p *Policy) Observe(u *ingest.Unit, now time.Time) []finding.Finding {
 	return nil
 }
 
-// judge judges a unit. While a freeze of another group waits to begin, it records how many branches the group of the unit
-// had before: that freeze may use only those that were left at its own unit.
+// judge judges a unit. While a freeze of another group waits to begin, it records how many branches the unit's group
+// had before: that freeze must only use the branches that were left when it became due.
 func (p *Policy) judge(of packed.Unit) []finding.Finding {
 	p.judged = of.Number
 	g := p.find(of.Group)
@@ -111,13 +111,13 @@ func (p *Policy) judge(of packed.Unit) []finding.Finding {
 func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 	u, now := of.Unit, of.Now
 	if u.Shadow && p.find(u.Group) == nil {
-		return nil // there is nothing to compare it with, and it is not part of a later baseline
+		return nil // there is nothing to compare it with, and baselines exclude shadow units
 	}
 	g := p.group(u.Group)
 	if g == nil {
 		return nil
 	}
-	if g.away != nil { // the caller checks Absent first: without its state, the group would restart unnoticed
+	if g.away != nil { // the caller checks Absent first: without its state, the group would silently restart
 		panic("bank: unit of an evicted group that has not been reloaded")
 	}
 	g.touch()
@@ -148,8 +148,8 @@ func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 	return found
 }
 
-// Learn folds in a unit of recorded telemetry as part of a baseline from a file or from pinned offsets. The unit is not
-// judged. Learn skips units in shadow.
+// Learn adds a unit of recorded telemetry to a baseline from a file or from pinned offsets. The unit is not judged.
+// Learn ignores shadow units.
 func (p *Policy) Learn(u *ingest.Unit) {
 	if u.Shadow {
 		return
@@ -167,7 +167,7 @@ func (p *Policy) Learn(u *ingest.Unit) {
 	g.gather(u, time.Time{}, true)
 }
 
-// Accept freezes the units that Learn has collected, as the accepted baseline of every group.
+// Accept freezes the units that Learn has collected as the accepted baseline of every group.
 func (p *Policy) Accept(now time.Time) {
 	for _, g := range p.groups {
 		if !g.Warmup.Done && g.Warmup.Units > 0 {
@@ -180,14 +180,14 @@ func (p *Policy) Accept(now time.Time) {
 			g.Newcomers.Steps = nil // live agents start from zero
 			g.Blocks.Restart()
 			if g.cfg.Baseline.From == watch.FromFile {
-				g.Baseline.Offsets = nil // they belong to the file
+				g.Baseline.Offsets = nil // they refer to the file
 			}
 		}
 	}
 }
 
-// Tick reports groups that have become silent. Call it only while the service has read all telemetry, never while it
-// lags.
+// Tick returns findings for groups that have become silent. Call it only while the service has read all telemetry,
+// never while it lags.
 func (p *Policy) Tick(now time.Time) []finding.Finding {
 	if p.pending.Len() > 0 {
 		return nil
@@ -217,7 +217,7 @@ func (p *Policy) Applied() map[ingest.Partition]ingest.AppliedUnit {
 	return out
 }
 
-// Has reports whether the bank has certainly applied the unit, so that it would ignore it.
+// Has reports whether the bank has definitely applied the unit, so that it would ignore it.
 func (p *Policy) Has(u *ingest.Unit) bool {
 	a := p.lastOf(u.Pos.Partition)
 	return a != nil && a.Covers(u)
@@ -236,10 +236,10 @@ func (p *Policy) apply(u *ingest.Unit) bool {
 	return true
 }
 
-// mostNear bounds the partitions that are found by their number.
+// mostNear is the number of partitions that are found by index instead of in the map.
 const mostNear = 64
 
-// lastOf returns the last unit that the bank has applied of a partition, nil if there is none.
+// lastOf returns the last unit that the bank has applied in a partition; nil if there is none.
 func (p *Policy) lastOf(of ingest.Partition) *ingest.AppliedUnit {
 	if of < 0 || of >= mostNear {
 		return p.applied[of]
@@ -255,7 +255,8 @@ func (p *Policy) lastOf(of ingest.Partition) *ingest.AppliedUnit {
 	return a
 }
 
-// find returns a group, nil if there is none: nearly always the one that was looked for last.
+// find returns a group; nil if there is none. It caches the last result, since successive units often belong to the
+// same group.
 func (p *Policy) find(key ingest.Group) *group {
 	if p.recent == nil || p.recent.Key != key {
 		p.recent = p.byKey[key]
@@ -263,7 +264,7 @@ func (p *Policy) find(key ingest.Group) *group {
 	return p.recent
 }
 
-// group returns a group. It starts the group if there is none; nil if the limit of streams has been reached.
+// group returns a group. It adds the group if there is none; nil if the limit of streams has been reached.
 func (p *Policy) group(key ingest.Group) *group {
 	g := p.find(key)
 	if g == nil {

@@ -19,45 +19,45 @@ import (
 )
 
 const (
-	// rollbackUnits is the number of units without a unit of the judged version after which a retired version counts as
-	// new again.
+	// rollbackUnits is the number of consecutive units of other versions than the judged one after which a retired
+	// version counts as new again.
 	rollbackUnits = 200
-	// keptRetired is the number of retired versions that are remembered.
+	// keptRetired is the maximum number of retired versions that are remembered.
 	keptRetired = 16
 )
 
 // succession tracks the versions of a policy if each new one gets its own baseline. Exported fields are saved.
 type succession struct {
-	Known   bool   // Version is set
-	Version string // policy_version of the baseline, or of the warm-up for the first one
-	Absent  int    // units since the last one of Version
+	Known   bool   // whether Version is set
+	Version string // policy_version of the baseline or, before the first baseline, of the warm-up
+	Absent  int    // number of units since the last one of Version
 
-	Next        *group // of the version that warms up in parallel; nil if there is none
+	Next        *group // the version that warms up in parallel; nil if there is none
 	NextVersion string
 	NextSeen    int64 // ordinal of its last unit
 
-	Retired []string // versions that another one replaced, oldest first
-	Ignored int64    // units of retired versions, which are not judged
+	Retired []string // versions that were replaced by another one, oldest first
+	Ignored int64    // number of units of retired versions, which are not judged
 }
 
-// lane is how a unit is handled, by its policy_version.
+// lane is how a unit is handled, depending on its policy_version.
 type lane uint8
 
 const (
 	laneJudged  lane = iota // compared with the current baseline
 	laneWarmUp              // collected for the baseline of the next version
-	laneIgnored             // of a retired version
+	laneIgnored             // belongs to a retired version
 )
 
-// adopt makes the first version seen that of the baseline.
+// adopt makes the first version seen the version of the baseline.
 func (s *succession) adopt(version string) {
 	if !s.Known {
 		s.Known, s.Version = true, version
 	}
 }
 
-// lane returns how a unit is handled, by its version. A unit without one counts as one of the current version. While
-// one version warms up, a third one is judged like the current one.
+// lane returns how a unit is handled, depending on its version. A unit without a version counts as one of the current
+// version. While one version warms up, units of a third one are judged like those of the current version.
 func (s *succession) lane(version string, ordinal int64) lane {
 	s.adopt(version)
 	if version == s.Version || version == "" {
@@ -85,7 +85,7 @@ func (g *group) lane(u *ingest.Unit) lane {
 	return g.Line.Versions.lane(u.Versions.Policy, g.Seen)
 }
 
-// otherVersion handles a unit that is not judged because of its version; false if the unit is judged.
+// otherVersion handles a unit that is not judged because of its version. It returns false if the unit is to be judged.
 func (p *Policy) otherVersion(g *group, u *ingest.Unit, of lane, now time.Time) (found []finding.Finding, dealt bool) {
 	switch of {
 	case laneIgnored:
@@ -98,20 +98,20 @@ func (p *Policy) otherVersion(g *group, u *ingest.Unit, of lane, now time.Time) 
 
 // ignore counts a unit of a retired version.
 func (g *group) ignore(u *ingest.Unit, now time.Time) []finding.Finding {
-	g.Trail.Add(g.ref(u), u) // each unit has its place by its ordinal
+	g.Trail.Add(g.ref(u), u) // each ordinal needs a unit
 	g.Seen++
 	g.Line.Versions.Ignored++
 	g.LastTS = max(g.LastTS, u.EndTS)
 	return g.heard(now)
 }
 
-// outlasts reports whether an open incident does not concern the version that warms up. No more units of the incident's
-// own version arrive, so that it would never close.
+// outlasts reports whether units are collected for the version that warms up despite an open incident. This is the case
+// if no more units of the incident's own version arrive, so that the incident would never close.
 func (s *succession) outlasts() bool { return s.Absent > versions.OverlapUnits }
 
-// warmUp collects a unit for the baseline of the next version. That version takes over once its baseline is accepted
-// or, if the group has no baseline yet, with its first provisional one. The two groups count and remember their units
-// together.
+// warmUp collects a unit for the baseline of the next version. That version replaces the current one once its baseline
+// is accepted or, if the group has no baseline yet, with its first provisional one. The two groups count and remember
+// their units together.
 func (p *Policy) warmUp(g *group, u *ingest.Unit, now time.Time) []finding.Finding {
 	found := g.heard(now)
 	next := g.next(u.Versions.Policy)
@@ -164,7 +164,7 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 	s.Next = nil
 	p.replace(g, next, fmt.Sprintf("policy_version %s now has its own baseline", next.Line.Versions.Version), now)
 	next.takeRaters(g.Raters)
-	next.Versions = seen // the version change explains nothing that is found against the version's own baseline
+	next.Versions = seen // the version change does not explain findings against the version's own baseline
 	later := p.awaited(next)
 	found := p.calibrate(next, next.Warmup.Units, func() held.Freeze {
 		p.grant(next)
@@ -180,7 +180,7 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 	return found
 }
 
-// takeRaters has a version keep the raters of the one before, on the scale of its own baseline.
+// takeRaters takes over the raters of the preceding version, rescaled to the new baseline.
 func (g *group) takeRaters(known raters.Raters) {
 	g.Raters = known
 	earned := g.meanOf("reward")
@@ -192,7 +192,7 @@ func (g *group) takeRaters(known raters.Raters) {
 	}
 }
 
-// meanOf returns the mean of a signal over the units that are collected for the baseline, NaN if there is none.
+// meanOf returns the mean of a signal over the units collected for the baseline; NaN if there is none.
 func (g *group) meanOf(signal string) float64 {
 	for _, s := range g.Streams {
 		if q := s.Find(signals.MainQuantity(signal)); s.Signal == signal && q != nil {
@@ -202,7 +202,7 @@ func (g *group) meanOf(signal string) float64 {
 	return math.NaN()
 }
 
-// gather folds in a unit that is not judged. If collect is set, it also collects the unit for the next baseline.
+// gather adds a unit that is not judged. If collect is true, it also collects the unit for the next baseline.
 func (g *group) gather(u *ingest.Unit, now time.Time, collect bool) {
 	at := g.enter(u, now)
 	values := g.Readings(u, nil)

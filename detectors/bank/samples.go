@@ -17,17 +17,17 @@ type samples struct {
 	byGroup map[ingest.Group]*groupSamples
 }
 
-// groupSamples holds the values of one group: of its current baseline and the previous one, or where they are in the
-// checkpoint.
+// groupSamples holds the values of a group's current and previous baseline, or the names of the parts of the checkpoint
+// that hold them.
 type groupSamples struct {
-	present, past string   // ids, "" if there is none
+	present, past string   // IDs; empty if there is none
 	values        *frozen  // nil if the group is evicted
-	parts         []string // of the checkpoint that hold it
+	parts         []string // names of the parts of the checkpoint, if the group is evicted
 }
 
 // Sample returns the values of a baseline of a group, sorted by signal. Any goroutine may call it; it never waits for
-// the bank. Values are kept for a group's current and previous baseline; for others known is false. For an evicted
-// group it returns the names of the parts of the checkpoint instead, for ReadSample.
+// the bank. Values are kept for a group's current and previous baseline; for others, known is false. For an evicted
+// group, it instead returns the names of the parts of the checkpoint to pass to ReadSample.
 func (p *Policy) Sample(key ingest.Group, id string) (sample []finding.QuantitySample, parts []string, known bool) {
 	p.samples.mu.Lock()
 	s := p.samples.byGroup[key]
@@ -55,7 +55,7 @@ func (s *groupSamples) of(id string) ([]finding.QuantitySample, bool) {
 	return nil, false
 }
 
-// ReadSample does the same as Sample for an evicted group, from the parts of the checkpoint that Sample has named.
+// ReadSample is like Sample, for an evicted group. It reads the parts of the checkpoint that Sample has named.
 func ReadSample(parts ingest.Parts, key ingest.Group, id string) (sample []finding.QuantitySample, known bool, err error) {
 	defer recovered(&err)
 	g, f := &group{}, &frozen{}
@@ -78,7 +78,7 @@ func ReadSample(parts ingest.Parts, key ingest.Group, id string) (sample []findi
 	return sample, known, nil
 }
 
-// offer publishes the current values of a group's baselines to readers if they have changed.
+// offer publishes the current values of a group's baselines to readers, if they have changed.
 func (p *Policy) offer(g *group) {
 	if g.offered {
 		return
@@ -101,14 +101,14 @@ func (p *Policy) offer(g *group) {
 	p.samples.byGroup[g.Key] = &groupSamples{present: present, past: past, values: values}
 }
 
-// withhold removes the published values of a group that is forgotten.
+// withhold removes the published values of a group that is removed.
 func (p *Policy) withhold(key ingest.Group) {
 	p.samples.mu.Lock()
 	defer p.samples.mu.Unlock()
 	delete(p.samples.byGroup, key)
 }
 
-// pastID returns the id of the previous baseline, "" if there was none.
+// pastID returns the ID of the previous baseline; empty if there was none.
 func (g *group) pastID() string {
 	if past := g.Line.Past; len(past) > 0 {
 		return past[len(past)-1].ID

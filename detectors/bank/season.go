@@ -9,10 +9,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// ends returns when the collected units ended, and whether they are judged among similar hours. They are if hours of the
-// day differ for at least one quantity, or if strata of similar hours leave less dependence for one whose days differ
-// much. The day and the week are the same for all signals, and most share their season to an extent that they would not
-// show alone.
+// ends returns the end times of the collected units, and whether units are judged among similar hours. They are if
+// hours of the day differ for at least one quantity, or if strata of similar hours reduce the dependence of a quantity
+// whose days differ much. The day and the week are the same for all signals, and most signals share their season to an
+// extent that they would not show alone.
 func (g *group) ends() stream.Ends {
 	e := g.times()
 	if g.Blocks.OfSteps() {
@@ -21,18 +21,19 @@ func (g *group) ends() stream.Ends {
 	return e.WithSeason(g.Quantities())
 }
 
-// times returns when the collected units ended.
+// times returns the end times of the collected units.
 func (g *group) times() stream.Ends {
 	return stream.Ends{Times: g.Warmup.Times(), Zone: season.Zone(g.cfg.Zone)}
 }
 
-// mostUnits is how many times its size a warm-up may grow to, to cover a cycle twice.
+// mostUnits is the factor by which a warm-up may exceed its size to cover a cycle twice.
 const mostUnits = 6
 
-// awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, each hour twice,
-// or, if its days differ, two weeks; without episodes it waits for no weeks, since nothing is judged before. They are needed to
-// tell the hours of the day, or of the week, apart. Otherwise part of a day would be judged against another part, and part
-// of a week against a mixture of days. If a part of a weekend is among the units, so has to be each hour of a working day.
+// awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, each hour of
+// the day twice, or, if its days differ, two weeks. These are needed to distinguish the hours of the day or the week.
+// Otherwise, part of a day would be judged against another part, and part of a week against a mixture of days. If the
+// units include part of a weekend, they must also cover each hour of a working day. Without episodes, a warm-up does
+// not wait for weeks, since nothing is judged in the meantime.
 func (g *group) awaitsCycles() bool {
 	w, longest := &g.Warmup, mostUnits*g.cfg.Baseline.Units
 	if g.Blocks.Decisions || w.Units >= longest {
@@ -42,7 +43,7 @@ func (g *group) awaitsCycles() bool {
 		!g.Blocks.OfSteps() && w.Fits(baseline.TwoWeeks, longest) && g.daysDiffer()
 }
 
-// daysDiffer reports whether the days of some quantity of the warm-up differ.
+// daysDiffer reports whether the days of any quantity of the warm-up differ.
 func (g *group) daysDiffer() bool {
 	e := g.times()
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool {

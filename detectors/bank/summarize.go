@@ -28,7 +28,7 @@ func (p *Policy) Publish() {
 // Summary returns the last published summary. Any goroutine may call it.
 func (p *Policy) Summary() *finding.Summary { return p.summary.Load() }
 
-// summary returns the summary of the group. It is computed again only if the group has changed.
+// summary returns the summary of the group. It is only computed if the group has changed.
 func (g *group) summary() *finding.GroupSummary {
 	if g.shown == nil {
 		s := g.summarize()

@@ -19,13 +19,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The sizes at which a baseline is frozen provisionally before it has its configured size.
+// The numbers of units at which a provisional baseline is frozen, before the configured size is reached.
 const (
 	firstProvisional  = 100
 	secondProvisional = 250
 )
 
-// caveats returns what the promise does not account for, of the group's units and of its baseline.
+// caveats returns what the promise does not account for, given the group's units and its baseline.
 func (g *group) caveats() (caveats []string) {
 	switch {
 	case g.Blocks.Decisions:
@@ -39,16 +39,16 @@ func (g *group) caveats() (caveats []string) {
 	return append(caveats, g.Warmup.Caveats(season.Zone(g.cfg.Zone))...)
 }
 
-// CaveatLearning says what is judged of a policy that learns. Baselines of earlier builds have the sentence in their state.
+// CaveatLearning says what is judged while the policy learns. Saved baselines include the sentence, so it must not
+// change.
 const CaveatLearning = "the policy learns: only a worse return, worse signals that have a direction, and changes in how episodes start, what actions do and how steps are rewarded are judged"
 
-// refusedShare is the probability that a warm-up is refused for a trend although the policy, or the late signal, has
-// not changed.
+// refusedShare is the probability that a warm-up is refused because of a trend although neither the policy nor the late
+// signal has changed.
 const refusedShare = .01
 
-// trending returns the name of a quantity of the streams with a trend over the collected units, given the hour if hours
-// differ; "" if there is none.
-// The levels of all quantities together leave refusedShare.
+// trending returns the name of a quantity of the streams with a trend over the collected units, with the season
+// removed; empty if there is none. The significance levels of all quantities add up to refusedShare.
 func (g *group) trending(e stream.Ends, streams ...*stream.Stream) string {
 	var names []string
 	var quantities []*stream.Quantity
@@ -66,8 +66,8 @@ func (g *group) trending(e stream.Ends, streams ...*stream.Stream) string {
 	return ""
 }
 
-// tested returns the quantities of a stream that are tested for a trend: those that a freeze would judge. Shares of
-// actions are counted as a freeze would count them.
+// tested returns the quantities of a stream that are tested for a trend: those that a freeze would judge. Action shares
+// are computed as in a freeze.
 func (g *group) tested(s *stream.Stream) []*stream.Quantity {
 	quantities := s.Quantities
 	if s.Signal == signals.Action && g.Warmup.Kind() == ingest.ActionCategory {
@@ -79,13 +79,13 @@ func (g *group) tested(s *stream.Stream) []*stream.Quantity {
 	})
 }
 
-// warmupTrend returns the name of a quantity of the warm-up with a trend, "" if there is none.
+// warmupTrend returns the name of a quantity of the warm-up with a trend; empty if there is none.
 func (g *group) warmupTrend() string {
 	return g.trending(g.times(), g.Streams...)
 }
 
-// refuse drops the older half of a warm-up with a trend, the weekend of one that is shorter than a week, or all of one that
-// is not at a better level after all, and reports whether units must be awaited for that.
+// refuse drops units of the warm-up: the older half if it has a trend, the weekend if it is shorter than a week, or all
+// units if they are not at a better level after all. It reports whether more units must be collected as a result.
 func (g *group) refuse() bool {
 	if g.fellBack() || g.leaveWeekendOut() {
 		return true
@@ -101,7 +101,7 @@ func (g *group) refuse() bool {
 // leaveOut drops some units of the warm-up, by their places.
 func (g *group) leaveOut(out func(int) bool) {
 	places := g.Warmup.LeaveOut(out)
-	g.Blocks.LeaveOut(func(i int) bool { return places[i] < 0 }) // out may ask for the units that were collected
+	g.Blocks.LeaveOut(func(i int) bool { return places[i] < 0 }) // not out, which may refer to units that have been removed
 	for _, q := range g.Quantities() {
 		q.LeaveOut(places)
 	}
@@ -130,8 +130,8 @@ func (g *group) nextProvisional() int {
 	return math.MaxInt
 }
 
-// freeze makes the collected units the baseline of the group and arms its detectors. room is for the branches that the
-// policy may still arm.
+// freeze makes the collected units the baseline of the group and arms its detectors. room limits the branches that it
+// may arm.
 func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room budget.Room) []finding.Finding {
 	g.succeed(now)
 	g.freezeActions()
@@ -171,7 +171,8 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 	return g.settle(at)
 }
 
-// promised returns the mean number of units between false alarms that the budgets of the policy, of the fleet and of its tenant allow.
+// promised returns the mean number of units between false alarms that the budgets of the policy, the fleet and the
+// tenant allow.
 func (g *group) promised() float64 {
 	n := g.Warmup.Promised(g.cfg.FalseAlarms, g.Blocks.Episodes())
 	for _, shared := range []watch.Budget{g.cfg.Fleet, g.cfg.Tenant} {
@@ -182,7 +183,7 @@ func (g *group) promised() float64 {
 	return n
 }
 
-// endWarmup drops state that only the next baseline would need.
+// endWarmup drops the state that only the next baseline would need.
 func (g *group) endWarmup() {
 	w := &g.Warmup
 	w.Done, w.Each, w.Trending = true, nil, ""
@@ -210,7 +211,7 @@ func (g *group) settle(at finding.UnitRef) []finding.Finding {
 	return found
 }
 
-// missing says what a stream in warm-up waits for.
+// missing returns what a stream in warm-up waits for.
 func (g *group) missing(s *stream.Stream) string {
 	unit := g.unitName()
 	switch {

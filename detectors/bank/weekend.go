@@ -10,12 +10,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// usualWeekends is the number of weekends on trial after which one more is no news.
+// usualWeekends is the number of weekends on trial after which a difference on another one is not reported.
 const usualWeekends = 2
 
-// tryWeekend puts the incident that an alert of a stream opens on trial until the weekend is over, if the accepted baseline
-// lacks a weekend, and the change may have begun on one or is seen only with units of one. The fresh units of the trial are
-// those of working days. If earlier weekends were on trial as well, tryWeekend reports whether there is no incident.
+// tryWeekend puts the incident that an alert of a stream opens on trial until the weekend is over, if the accepted
+// baseline lacks a weekend, and the change may have begun on one or only shows with its units. The fresh units of the
+// trial are those of working days. If earlier weekends were on trial as well, tryWeekend may instead report that there
+// is no incident.
 func (g *group) tryWeekend(s *stream.Stream, at finding.UnitRef) (usual bool) {
 	if !g.Warmup.Done || !slices.Contains(g.Promise.Caveats, baseline.CaveatWeekend) {
 		return false
@@ -32,9 +33,10 @@ func (g *group) tryWeekend(s *stream.Stream, at finding.UnitRef) (usual bool) {
 	return false
 }
 
-// isUsual reports whether the newest units of a weekend behind an alert are not far from an accepted baseline, or too few to
-// tell, which it waits for in twice as many units, as some may lack the signal. If they are not far, the tests of the stream
-// restart from zero, or they would alarm on Monday. What was constant is far if it changes at all.
+// isUsual reports whether the most recent units of a weekend behind an alert are not far from an accepted baseline, or
+// whether it is too early to tell, which takes twice as many units, since some may lack the signal. If they are not
+// far, it restarts the tests of the stream from zero, or they would alarm on Monday. For a quantity that was constant,
+// any change counts as far.
 func (g *group) isUsual(s *stream.Stream) bool {
 	since := s.Alert.Onset.Ordinal
 	first := max(since, g.Seen-leastBefore)
@@ -47,8 +49,9 @@ func (g *group) isUsual(s *stream.Stream) bool {
 	return true
 }
 
-// movedBefore reports whether the units between the onset of a stream's alert and a time show the change alone. Those judged
-// among similar hours do not: what strata leave of the hours before midnight comes each day.
+// movedBefore reports whether the units between the onset of a stream's alert and ts alone show the change. It is false
+// for quantities judged among similar hours: what strata leave of the differences between hours recurs each day before
+// midnight.
 func (g *group) movedBefore(s *stream.Stream, ts int64) bool {
 	q := s.Find(s.Alert.Quantity)
 	if q == nil || q.Season != nil {
@@ -58,8 +61,8 @@ func (g *group) movedBefore(s *stream.Stream, ts int64) bool {
 	return shift.Units >= leastBefore && shift.Beyond(confirmingZ)
 }
 
-// leaveWeekendOut leaves working days alone in a warm-up that mixes them with part of a week's weekend, unless a test finds
-// them alike, and reports whether they are too few yet.
+// leaveWeekendOut drops the weekend of a warm-up that mixes working days with part of a weekend, unless a test finds
+// the kinds of days alike. It reports whether the remaining units are too few.
 func (g *group) leaveWeekendOut() bool {
 	zone := season.Zone(g.cfg.Zone)
 	if !g.Warmup.MixesDays(zone) || !g.Warmup.LacksWorkingHours(zone) && !g.times().WeekendsDiffer(g.Quantities()) {

@@ -22,9 +22,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// The wire form of a group, in this file and its neighbours. Field numbers are never reused; package saved has the
-// rules. If a struct has the fields of the live type in the same order, a plain Go conversion such as
-// pastBaselineWire(v) converts it.
+// The wire form of a group, in this file and the other wire files. Field numbers are never reused, see package saved.
+// If a struct has the fields of the live type in the same order, a plain Go conversion such as pastBaselineWire(v)
+// converts it.
 
 type pastBaselineWire struct {
 	ID          string        `cbor:"1,keyasint,omitzero"`
@@ -151,8 +151,8 @@ type groupWire struct {
 	Laws        factor.Wire              `cbor:"33,keyasint,omitzero"`
 	History     *history.History         `cbor:"34,keyasint,omitzero"` // nil for a version that warms up
 	Strata      *strata.Wire             `cbor:"35,keyasint,omitzero"`
-	Changes     []history.ChangeWire     `cbor:"36,keyasint,omitzero"` // of versions, in the history
-	Onset       int64                    `cbor:"37,keyasint,omitzero"` // ordinal that the history keeps apart
+	Changes     []history.ChangeWire     `cbor:"36,keyasint,omitzero"` // of versions, for the history
+	Onset       int64                    `cbor:"37,keyasint,omitzero"` // ordinal of the onset that the history keeps
 	Raters      []raters.Wire            `cbor:"38,keyasint,omitzero"`
 	Weekends    int                      `cbor:"39,keyasint,omitzero"` // older checkpoints lack it
 }
@@ -195,13 +195,13 @@ func (w *groupWire) live() group {
 	}
 }
 
-// history returns the past of the group, with the versions of its last unit.
+// history returns the history of the group, with the versions of its last unit.
 func (w *groupWire) history() *history.History {
 	h, seen := cmp.Or(w.History, &history.History{}), w.Versions.Live()
 	return h.Restored(saved.Each(w.Changes, history.ChangeWire.Live), w.Onset, seen.Newest(), w.Seen > 0)
 }
 
-// battery returns the part of the group whose form is battery.Wire.
+// battery returns the part of the group whose wire form is battery.Wire.
 func (w *groupWire) battery() battery.Battery {
 	b := battery.Wire{
 		Streams: w.Streams, Blocks: w.Blocks, Newcomers: w.Newcomers, ActionKind: w.ActionKind, Judged: w.Judged, Delivery: w.Delivery,

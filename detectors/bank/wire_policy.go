@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// policyWire is the saved part of a policy outside its groups.
+// policyWire is the wire form of a policy without its groups.
 type policyWire struct {
 	Name    string                                 `cbor:"1,keyasint,omitzero"`
 	Applied map[ingest.Partition]saved.AppliedUnit `cbor:"2,keyasint,omitzero"`
@@ -27,7 +27,7 @@ func (p *Policy) wire() *policyWire {
 	}
 }
 
-// usedWire is indexed by group number, see lastUses.
+// usedWire holds hours by group number, see lastUses.
 type usedWire struct {
 	Hours map[int]int64 `cbor:"1,keyasint,omitzero"`
 }

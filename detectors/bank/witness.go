@@ -8,20 +8,21 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Witness sets a function that is called for every unit before the bank folds it in: once, in order, with blocks in the
-// form that is judged. It is not called for units that the bank skips because they were applied before or their version
-// is retired. The function must not keep the unit.
+// Witness sets a function that is called for every unit before the bank judges or collects it: once and in order, with
+// blocks in the form that is judged. It is not called for units that the bank ignores because they were applied before
+// or because their version is retired. The function must not keep the unit.
 func (p *Policy) Witness(see func(u *ingest.Unit)) { p.witness = see }
 
-// Applying sets a function that is called for every unit that the bank applies, once and in order, also if its group waits
-// for a calibration. What the function has seen is what Applied covers. It must not keep the unit.
+// Applying sets a function that is called for every unit that the bank applies, once and in order, even if its group
+// waits for a calibration. The units passed to the function are those that Applied covers. The function must not keep
+// the unit.
 func (p *Policy) Applying(see func(u *ingest.Unit)) { p.applying = see }
 
-// Adjusting sets a function that is called for every unit that the bank judges or learns from, with the levels of raters taken
-// out of it, and before it is joined with others. The function must not modify the unit.
+// Adjusting sets a function that is called for every unit that the bank judges or learns from, with the raters' levels
+// removed, before the unit is joined with others. The function must not modify the unit.
 func (p *Policy) Adjusting(see func(u *ingest.Unit)) { p.adjusting = see }
 
-// rated returns a unit of a group with the levels of raters taken out.
+// rated returns a unit of a group with the raters' levels removed.
 func (p *Policy) rated(g *group, u *ingest.Unit, of lane) *ingest.Unit {
 	u = g.rated(u, of)
 	if p.adjusting != nil {
@@ -44,9 +45,9 @@ func Value(u *ingest.Unit, signal string) float64 {
 
 // Reference describes the values of a signal in a group before a unit.
 type Reference struct {
-	Factor    float64   // by which dependence inflates the variance of their mean, 1 if unknown
-	Low, High float64   // lowest and highest of the baseline and of the newest units; Low > High if there are none
-	Recent    []float64 // of the newest units, at most 200, the oldest first
+	Factor    float64   // factor by which dependence increases the variance of their mean; 1 if unknown
+	Low, High float64   // lowest and highest value of the baseline and the recent units; Low > High if there are none
+	Recent    []float64 // values of the recent units, at most 200, oldest first
 }
 
 // Reference returns the description of a signal's values in a group. The group must not be Absent.

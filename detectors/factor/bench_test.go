@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// defaultBytes is the default bound of memory.
+// defaultBytes is the default memory limit.
 const defaultBytes = 256 << 10
 
-// vocabulary is one of numbered names.
+// vocabulary returns a vocabulary of numbered names.
 func vocabulary(observations, numbers, categories int) Vocabulary {
 	v := Vocabulary{Numbers: numbers}
 	for i := range observations {
@@ -21,7 +21,8 @@ func vocabulary(observations, numbers, categories int) Vocabulary {
 	return v
 }
 
-// walkers is episodes of an agent with eight observations and three actions in a world of nonlinear dynamics.
+// walkers returns episodes of an agent with eight observations and three actions in an environment with nonlinear
+// dynamics.
 func walkers(seed uint64, n int) []Episode {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	episodes := make([]Episode, n)

@@ -8,42 +8,42 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Sizes of the law of a part in a world of discrete states.
+// Sizes of the law of a part if observations are discrete states.
 const (
 	maxCells  = 4096
-	leastCell = 4  // steps of a situation: with fewer it is new ground
-	maxValues = 64 // between which rewards are ranked
-	sizes     = 5  // of cells that have their own laws, each twice as large as the one before
+	leastCell = 4  // minimum number of steps in a situation; situations with fewer count as unknown
+	maxValues = 64 // maximum number of reward values to rank by
+	sizes     = 5  // number of size classes of cells with separate laws, each twice as large as the one before
 )
 
-// cells is what followed in each situation of a baseline whose observations are discrete states.
+// cells counts what followed in each situation of a baseline whose observations are discrete states.
 type cells struct {
-	all     []cell    // by key
-	results []result  // of the cells one after the other: the likeliest first, and of rewards the smallest
-	values  []float32 // of rewards, in order; nil if results are categories
+	all     []cell    // sorted by key
+	results []result  // of each cell in turn; the likeliest result of a cell first, or the smallest reward
+	values  []float32 // sorted reward values; nil if results are categories
 }
 
-// cell is a situation.
+// cell is a situation: the states and actions that a part is conditioned on.
 type cell struct {
 	key  uint64
-	from int32   // its first result
-	n    int32   // steps
-	mean float32 // of rewards
+	from int32   // index of its first result
+	n    int32   // number of steps
+	mean float32 // of the rewards
 }
 
-// result is how often something followed: a state, an action, an end, or a reward.
+// result counts how often a state, an action, an ending or a reward followed.
 type result struct{ what, n int32 }
 
-// visit is a step in a situation.
+// visit is one step in a situation, as seen by one part.
 type visit struct {
 	key    uint64 // of the situation
-	known  bool   // whether a baseline can have it
-	what   int32  // followed
+	known  bool   // whether the baseline can include the situation
+	what   int32  // the result that followed
 	reward float32
 	seed   uint64
 }
 
-// place is the indices of the states before and after a step, -1 of those that are unknown.
+// place holds the indices of the states before and after a step; -1 if unknown.
 type place struct{ state, next int }
 
 func (v *Vocabulary) placeOf(s *Step) place {
@@ -54,7 +54,7 @@ func (v *Vocabulary) placeOf(s *Step) place {
 	return at
 }
 
-// visit returns what a step says about a part.
+// visit returns the situation and the result of a step for a part.
 func (m *Model) visit(r *regression, s *Step, at place) visit {
 	v := visit{reward: s.Reward, seed: seedOf(s.Key+uint64(r.part)<<8*ingest.MixStep, 0)}
 	action, acts := uint64(at.state)*uint64(m.layout.Categories)+uint64(s.Category), at.state >= 0 && s.Category >= 0
@@ -76,7 +76,8 @@ func (m *Model) visit(r *regression, s *Step, at place) visit {
 	return v
 }
 
-// between returns a number in the order of rewards: odd for one of the values, even for those between them.
+// between returns the position of a reward among sorted values: an odd number for one of the values, an even number for
+// a reward between them.
 func between(values []float32, reward float32) int32 {
 	i, found := slices.BinarySearch(values, reward)
 	if found {
@@ -85,7 +86,7 @@ func between(values []float32, reward float32) int32 {
 	return int32(2 * i)
 }
 
-// visits returns what the steps of every other episode say about a part.
+// visits returns the visits of a part in every other episode, beginning with the one at index from.
 func (m *Model) visits(r *regression, episodes []Episode, from int) []visit {
 	var out []visit
 	for i := from; i < len(episodes); i += 2 {
@@ -98,12 +99,12 @@ func (m *Model) visits(r *regression, episodes []Episode, from int) []visit {
 	return out
 }
 
-// learnCells learns one part from at most so many situations, the commonest ones, and reports whether the baseline says
-// enough about the part. As with regressions, situations are counted in every other episode, and how unusual what
-// follows seems then is measured on the rest.
+// learnCells learns one part from its most common situations, at most most of them, and reports whether the baseline
+// has enough data about the part. As with regressions, situations are counted in every other episode, and how unusual
+// the results are is measured on the rest.
 func (m *Model) learnCells(p part, episodes []Episode, most int) (r regression, known bool) {
 	r = regression{part: p, cells: &cells{}, scale: []float32{1}, leaves: make([]leaf, 2*sizes)}
-	if p != partStart && p != partChange { // of which the example would be one of many states
+	if p != partStart && p != partChange { // for which the example would be one of many states
 		r.q, r.categories = p.targets(m.layout)
 	}
 	if p.factor() == Reward {
@@ -126,7 +127,7 @@ func (m *Model) learnCells(p part, episodes []Episode, most int) (r regression, 
 	return r, known
 }
 
-// valuesOf returns the rewards, or if they are many some that divide them evenly.
+// valuesOf returns the distinct rewards or, if there are more than maxValues, quantiles of the rewards.
 func valuesOf(visits []visit) []float32 {
 	sample := make([]float64, len(visits))
 	for i := range visits {
@@ -139,7 +140,7 @@ func valuesOf(visits []visit) []float32 {
 	return slices.Compact(evenly(sample, maxValues))
 }
 
-// fill counts the visits of at most so many situations.
+// fill counts the visits of the most common situations, at most most of them.
 func (c *cells) fill(visits []visit, most int) {
 	visits = slices.DeleteFunc(visits, func(v visit) bool { return !v.known })
 	slices.SortStableFunc(visits, func(a, b visit) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.what, b.what)) })
@@ -162,7 +163,7 @@ func (c *cells) fill(visits []visit, most int) {
 	}
 }
 
-// append adds a situation with its visits, those with the same result side by side.
+// append adds a situation with its visits, which must be sorted by result.
 func (c *cells) append(visits []visit) {
 	sum, from := 0., len(c.results)
 	for i, v := range visits {
@@ -179,7 +180,7 @@ func (c *cells) append(visits []visit) {
 	c.all = append(c.all, cell{visits[0].key, int32(from), int32(n), float32(sum / float64(n))})
 }
 
-// find returns the index of a situation, and whether the baseline knows it.
+// find returns the index of a situation and whether the baseline includes it.
 func (c *cells) find(key uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(c.all, key, func(c cell, key uint64) int { return cmp.Compare(c.key, key) })
 }
@@ -193,7 +194,7 @@ func (c *cells) resultsOf(i int) []result {
 	return c.results[c.all[i].from:to]
 }
 
-// leaf returns the index of the law of cells of the same size that also lead to one result, or to several.
+// leaf returns the index of the law for cells of similar size that likewise have one result, or several.
 func (c *cells) leaf(i int) int {
 	size := min(bits.Len(uint(c.all[i].n)/leastCell), sizes) - 1
 	if len(c.resultsOf(i)) > 1 {
@@ -202,7 +203,7 @@ func (c *cells) leaf(i int) int {
 	return 2 * size
 }
 
-// count returns how often the results before one followed in a cell, and that one itself.
+// count returns how often any of the results that rank before what followed in a cell, and how often what did.
 func (c *cells) count(i int, what int32) (before, own int32) {
 	for _, o := range c.resultsOf(i) {
 		if o.what == what {
@@ -216,18 +217,18 @@ func (c *cells) count(i int, what int32) (before, own int32) {
 	return before, 0
 }
 
-// rank returns the rank of a result among those of a cell, from 0 to 1. Within its share, to which the result itself
-// adds, it is random.
+// rank returns the rank of a result among those of a cell, from 0 to 1. It is random within the share of the result, to
+// which the step itself is added.
 func (c *cells) rank(i int, what int32, seed uint64) float32 {
 	before, own := c.count(i, what)
 	return (float32(before) + float32(own+1)*uniform(seed)) / float32(c.all[i].n+1)
 }
 
-// bytes returns about how much memory the cells take.
+// bytes returns the approximate memory of the cells in bytes.
 func (c *cells) bytes() int { return 24*len(c.all) + 8*len(c.results) + 4*len(c.values) }
 
-// scoreCell writes the score of a step to z, and what is predicted of it. It returns the leaf of its situation, nil if the
-// baseline does not know it.
+// scoreCell writes the score of a step to z, and the prediction for it to predicted. It returns the leaf of the
+// situation; nil if the baseline does not include the situation.
 func (m *Model) scoreCell(r *regression, z, predicted []float32, s *Step, at place) *leaf {
 	v := m.visit(r, s, at)
 	i, found := r.cells.find(v.key)
@@ -241,7 +242,7 @@ func (m *Model) scoreCell(r *regression, z, predicted []float32, s *Step, at pla
 	return l
 }
 
-// expect writes the mean reward of a cell to y, or its shares of categories.
+// expect writes the mean reward of a cell, or the shares of the categories, to y.
 func (c *cells) expect(i int, y []float32) {
 	if c.values != nil {
 		y[0] = c.all[i].mean

@@ -10,9 +10,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// InContext returns a unit whose steps have the given labels in their observations, so that laws tell the kinds of users
-// or requests apart: u itself if its steps are not kept. A label comes after all observations, as a number that its value
-// determines. A decision without observations gets steps of its labels alone.
+// InContext returns a copy of u with the given labels added to the observation of each step, so that laws can
+// distinguish kinds of users or requests. It returns u itself if its steps are not kept. A label follows all
+// observations, as a number that is derived from its value. A decision without observations gets a step with only its
+// labels.
 func InContext(u *ingest.Unit, by []string) *ingest.Unit {
 	if len(by) == 0 {
 		return u
@@ -29,7 +30,7 @@ func InContext(u *ingest.Unit, by []string) *ingest.Unit {
 	return &out
 }
 
-// decision returns the step of an episode of one step without observations; nil if there is not one category and one reward.
+// decision returns the step of a one-step episode without observations; nil unless it has one category and one reward.
 func decision(u *ingest.Unit) *ingest.Steps {
 	if u.Length != 1 || u.ActionKind != ingest.ActionCategory || len(u.Actions) != 1 || u.Reward.N != 1 || !ingest.Single(u.Reward.Mean) {
 		return nil
@@ -37,10 +38,10 @@ func decision(u *ingest.Unit) *ingest.Steps {
 	return &ingest.Steps{At: []int32{0}, Actions: []int32{0}, Rows: []float32{float32(u.Reward.Mean)}}
 }
 
-// labelMark begins the name of a label among those of observations, which cannot contain it.
+// labelMark is the prefix of labels among the names of observations, which cannot contain it.
 const labelMark = "\x00"
 
-// withLabels returns steps with a component of the observation for each label.
+// withLabels returns steps with an additional component of the observation for each label.
 func withLabels(s *ingest.Steps, by []string, labels []ingest.Label) *ingest.Steps {
 	context := make([]float32, len(by))
 	for i, name := range by {
@@ -64,7 +65,7 @@ func withLabels(s *ingest.Steps, by []string, labels []ingest.Label) *ingest.Ste
 	return out
 }
 
-// numeralOf returns a number above 0 and below 1 for the value of a label; the missing label has 0.
+// numeralOf returns a hash between 0 and 1, exclusive, of a label's value. A missing label has 0 instead.
 func numeralOf(value string) float32 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(value)) // it never fails
@@ -72,13 +73,13 @@ func numeralOf(value string) float32 {
 	return float32(ingest.Mix(h.Sum64())>>(64-bits)+1) / (1<<bits + 2)
 }
 
-// The commonest values of a label that laws tell apart, and the least share of steps that have one.
+// The maximum number of values of a label that laws distinguish, and the minimum share of steps with such a value.
 const (
 	mostKinds  = 8
 	leastShare = .01
 )
 
-// kindsOf returns, for each label of steps with the given names, the numbers of its commonest values.
+// kindsOf returns, for each label of steps with the given names, the numerals of its most common values.
 func kindsOf(names []string, units []Told) [][]float32 {
 	first := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, labelMark) })
 	if first < 0 {
@@ -107,8 +108,8 @@ func kindsOf(names []string, units []Told) [][]float32 {
 	return kinds
 }
 
-// withKinds returns the names of an observation whose labels are replaced by a component for each kind: 1 if the label has
-// that value, else 0.
+// withKinds returns the names of an observation in which each label is replaced by one component per kind: 1 if the
+// label has that value, 0 otherwise.
 func withKinds(names []string, kinds [][]float32) (out []string) {
 	out = slices.Clone(names[:len(names)-len(kinds)])
 	for k, values := range kinds {
@@ -119,8 +120,8 @@ func withKinds(names []string, kinds [][]float32) (out []string) {
 	return out
 }
 
-// expanded returns steps with a component for each kind. If the baseline has no labels, it leaves them out; nil if the
-// steps have other labels than the baseline.
+// expanded returns steps with one component per kind instead of the labels. If the baseline has no labels, it removes
+// them. It returns nil if the number of labels differs from that of the baseline.
 func (v *Vocabulary) expanded(s *ingest.Steps) *ingest.Steps {
 	if s == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 var bySegment = []string{"labels.segment"}
 
-// visitor is a decision for a visitor of a segment, who sees a number.
+// visitor returns a decision for a visitor of a segment whose observation is one number.
 func visitor(segment string, action int32, reward float64) *ingest.Unit {
 	u := &ingest.Unit{Length: 1, ActionKind: ingest.ActionCategory, Actions: []ingest.Count{{Name: "a"}, {Name: "b"}}}
 	u.Actions[action].N = 1
@@ -41,7 +41,7 @@ func TestInContext(t *testing.T) {
 	}
 }
 
-// A decision without observations has the step of its labels; other units without steps have none.
+// A decision without observations gets a step with its labels. Other units without steps get none.
 func TestInContextWithoutObservations(t *testing.T) {
 	u := visitor("new", 0, 2)
 	u.Steps, u.Actions = nil, u.Actions[:1]
@@ -63,7 +63,8 @@ func TestInContextWithoutObservations(t *testing.T) {
 	}
 }
 
-// Laws tell the commonest values of a label apart, and go on when the configuration splits by labels, or no longer does.
+// Laws distinguish the most common values of a label, and continue to work when the configuration begins or stops
+// splitting by labels.
 func TestKindsOfALabel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 0))
 	var units []Told
@@ -106,7 +107,7 @@ func TestKindsOfALabel(t *testing.T) {
 	}
 }
 
-// Of decisions on one number, those that are whole have categories. Where more than a twentieth have fractions, laws judge
+// A decision on a whole number has a category. If more than a twentieth of the decisions have fractions, the laws judge
 // numbers.
 func TestVocabularyOfWholeNumbers(t *testing.T) {
 	decided := func(x float64, whole bool) Told {

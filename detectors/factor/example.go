@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// leastCompared is the number of steps from which an example is given.
+// leastCompared is the minimum number of steps for an example.
 const leastCompared = 30
 
-// examples returns, for each factor that has moved, what shows it best.
+// examples returns the clearest example for each factor that has moved.
 func (m *Model) examples(v *Verdict, s *Signs) []Example {
 	var out []Example
 	for f := range Factors {
@@ -23,8 +23,8 @@ func (m *Model) examples(v *Verdict, s *Signs) []Example {
 	return out
 }
 
-// example returns the example of the foremost coordinate of a factor: of numbers that coordinate itself, of categories
-// the one whose share differs most from what the law expects.
+// example returns the example for the foremost coordinate of a factor: the coordinate itself if it is a number; for
+// categories, the one whose share differs most from what the law predicts.
 func (m *Model) example(foremost Shift, s, base *Signs) (best Example, found bool) {
 	of := foremost.Coordinate.part
 	if of == partPreference {
@@ -52,8 +52,8 @@ func (m *Model) example(foremost Shift, s, base *Signs) (best Example, found boo
 	return best, found
 }
 
-// shows reports whether the k-th number of a part may be the example of one of its coordinates. Of how episodes go on,
-// it is that they end.
+// shows reports whether the k-th number of a part can be the example of one of its coordinates. For the ending of
+// episodes, only the share that end can.
 func (r *regression) shows(k, coordinate int) bool {
 	switch {
 	case !r.categories:
@@ -65,7 +65,7 @@ func (r *regression) shows(k, coordinate int) bool {
 	}
 }
 
-// mean returns the sums of a number, none if there are none.
+// mean returns the sums for a number; zeros if there are none.
 func (s *Signs) mean(at int) Mean {
 	if at < len(s.Means) {
 		return s.Means[at]
@@ -73,8 +73,8 @@ func (s *Signs) mean(at int) Mean {
 	return Mean{}
 }
 
-// compare notes what a law expects, corrected by its error over the baseline, and what is. It reports whether there are
-// enough steps for that.
+// compare sets the actual value, and the value that the law predicts, corrected by its error on the baseline. It
+// reports whether there are enough steps.
 func (e *Example) compare(now, then Mean) (enough bool) {
 	if now.N < leastCompared || then.N < leastCompared {
 		return false
@@ -87,12 +87,12 @@ func (e *Example) compare(now, then Mean) (enough bool) {
 	return true
 }
 
-// isLabel reports whether a number of where episodes start says if a label has some value.
+// isLabel reports whether a number that a part predicts is the share of one value of a label, at the start of episodes.
 func (m *Model) isLabel(p part, k int) bool {
 	return p == partStart && strings.HasPrefix(m.Vocabulary.Names[k], labelMark)
 }
 
-// nameOf returns the name of a number that a part predicts.
+// nameOf returns the name of the k-th number that a part predicts; empty if it needs none.
 func (m *Model) nameOf(p part, k int) string {
 	switch {
 	case p == partStart || p == partChange:

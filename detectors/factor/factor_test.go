@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// world is an agent with three observations that takes one of two actions, and what a test turns.
+// world is an environment with three observations and two actions, an agent in it, and what a test can change.
 type world struct {
 	start  float64 // mean of the first observation
 	bias   float64 // of the policy, for the second action
@@ -23,12 +23,12 @@ type world struct {
 	delay  bool    // of the sensors, by one step
 	frozen bool    // of the second observation
 	zero   float64 // of the sensor of the first observation
-	goesOn bool    // units are parts of an episode
+	goesOn bool    // units are parts of one episode
 }
 
 func healthy() world { return world{pull: .9, worth: 1} }
 
-// told is the units of a world, in the form in which a bank has them.
+// told returns units of a world, in the form in which a bank keeps them.
 func (w world) told(seed uint64, n int) []Told {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	units := make([]Told, n)
@@ -67,14 +67,14 @@ func (w world) told(seed uint64, n int) []Told {
 	return units
 }
 
-// learned is the laws of a healthy baseline. They take seconds under the race detector.
+// The laws of a healthy baseline are learned once, as that takes seconds under the race detector.
 var learnt = sync.OnceValue(func() *Model {
 	var l Laws
 	l.Freeze(healthy().told(1, 400), 0, defaultBytes)
 	return l.Model
 })
 
-// observe scores a unit.
+// observe scores a unit and adds it to the laws.
 func observe(l *Laws, t Told, ordinal int64) {
 	var m Memory
 	l.Observe(m.told(l.Model, t), ordinal)
@@ -119,8 +119,8 @@ func TestTheLawThatMovedIsNamed(t *testing.T) {
 	}
 }
 
-// Of a task without episodes, whose units have no start, a shifted sensor moves what follows an observation and what is
-// earned from it. Another reward function or world moves one of them alone, or further.
+// In a task without episodes, units have no start. There, a shifted sensor moves the dynamics and the reward together.
+// Another reward function or environment moves only one of them, or one further than the other.
 func TestTheLawThatMovedInATaskWithoutEpisodes(t *testing.T) {
 	begin := healthy()
 	begin.goesOn = true
@@ -149,7 +149,7 @@ func TestTheLawThatMovedInATaskWithoutEpisodes(t *testing.T) {
 	}
 }
 
-// In 20 windows of 100 healthy units no law moves: at a chance of 4e-4 each, one would in .8 %.
+// In 20 windows of 100 healthy units, no law moves: at a chance of 4e-4 per window, at least one would in .8 %.
 func TestHealthyUnitsMoveNoLaw(t *testing.T) {
 	moveNoLaw(t, lawsOf(t), healthy().told(3, 2000), 100)
 }
@@ -170,7 +170,7 @@ func moveNoLaw(t *testing.T, l *Laws, units []Told, window int) {
 	}
 }
 
-// A policy that acts as another one in the same situations is shown by how often it chooses an action.
+// If a policy chooses another action in the same situations, the example shows how often it chooses the action.
 func TestExamplesAreOfTheSameSituations(t *testing.T) {
 	l := lawsOf(t)
 	w := healthy()
@@ -186,7 +186,7 @@ func TestExamplesAreOfTheSameSituations(t *testing.T) {
 	}
 }
 
-// Preferences decide only where actions are no more unusual than before.
+// Preferences are only decisive if actions are no more unusual than before.
 func TestUnusualActionsOutweighPreferences(t *testing.T) {
 	unusual := Shift{Coordinate: Coordinate{Factor: Policy, part: partPolicy}, Spread: true, Effect: .8, Z: 6}
 	likes := Shift{Coordinate: Coordinate{Factor: Policy, part: partPreference, Index: 1}, Effect: 3, Z: 12}
@@ -200,7 +200,7 @@ func TestUnusualActionsOutweighPreferences(t *testing.T) {
 	}
 }
 
-// Laws that an older build has learned and saved know no preferences, and judge as they did.
+// Saved laws from an older build have no preferences, and still give the same verdicts.
 func TestLawsWithoutPreferences(t *testing.T) {
 	w := healthy()
 	w.bias = .2
@@ -220,7 +220,7 @@ func TestLawsWithoutPreferences(t *testing.T) {
 	}
 }
 
-// What is saved judges as what was never stopped.
+// Restored laws give the same verdicts as those that were never saved.
 func TestLawsAreSaved(t *testing.T) {
 	l := lawsOf(t)
 	units := healthy().told(5, 260)
@@ -244,7 +244,7 @@ func TestLawsAreSaved(t *testing.T) {
 	}
 }
 
-// Of many observations those are chosen whose changes can be explained, and no others count.
+// If there are too many observations, those whose changes can be explained are chosen, and the others are ignored.
 func TestSimObservationsAreChosenByWhatTheyExplain(t *testing.T) {
 	wide := func(w world, seed uint64, n int) []Told {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -299,7 +299,7 @@ func TestSimModelsKeepToTheirMemory(t *testing.T) {
 	}
 }
 
-// A baseline of single steps has learned nothing of what follows a step. Longer episodes are still judged by what it knows.
+// A baseline of single steps does not learn dynamics. Longer episodes are still judged by the laws that it has learned.
 func TestLongerEpisodesThanThoseOfTheBaseline(t *testing.T) {
 	short := healthy().told(11, 400)
 	for i := range short {
@@ -318,7 +318,7 @@ func TestLongerEpisodesThanThoseOfTheBaseline(t *testing.T) {
 	}
 }
 
-// A unit that is thinned fits into the memory, although its steps are consecutive, and keeps its first and last step.
+// A thinned unit fits into memory even if its steps are consecutive, and keeps its first and last step.
 func TestThinnedStepsFit(t *testing.T) {
 	for _, c := range []struct{ observations, steps, bytes int }{
 		{4, 64, 1 << 10}, {4, 64, 700}, {32, 64, 4 << 10}, {32, 9, 3 << 10}, {4, 64, 1 << 20},
@@ -343,13 +343,13 @@ func TestThinnedStepsFit(t *testing.T) {
 	}
 }
 
-// The laws know nothing of the hour and the weekday, of which each day has others.
+// The laws ignore the hour and the weekday, which differ each day.
 func TestLawsLeaveTheCalendarOut(t *testing.T) {
 	steps := func(names []string, rows ...float32) Told {
 		return Told{Actions: []ingest.Count{{Name: "a", N: 2}}, Steps: &ingest.Steps{Names: names, At: []int32{0, 1}, Actions: []int32{0, 0}, Rows: rows}}
 	}
 	all := []Told{
-		steps([]string{"weekday"}, 3, .5, 3, .5), // and nothing else
+		steps([]string{"weekday"}, 3, .5, 3, .5), // no other observation
 		steps([]string{"hour", "x", "time.is_weekend", "y"}, 7, 1, 0, 2, .5, 8, 3, 1, 4, .25),
 	}
 	v := vocabularyOf(all)
@@ -368,7 +368,7 @@ func TestLawsLeaveTheCalendarOut(t *testing.T) {
 	}
 }
 
-// An episode of one step has what telemetry gives with the first step alone, and the laws do without.
+// An episode of one step includes components that telemetry reports only with the first step; the laws ignore them.
 func TestLawsKnowWhatMostUnitsObserve(t *testing.T) {
 	steps := func(names []string, rows ...float32) Told {
 		s := &ingest.Steps{Names: names, Rows: rows}
@@ -383,11 +383,11 @@ func TestLawsKnowWhatMostUnitsObserve(t *testing.T) {
 	}
 }
 
-// Each fold has units of all hours, so that no hour is scored under laws of other hours.
+// Each fold includes units of all hours, so that no hour is scored under laws of other hours only.
 func TestFoldsSpreadOverTheBaseline(t *testing.T) {
 	for _, n := range []int{100, 500, 1921, 20_000} {
 		of, size := foldsOf(n), [folds]int{}
-		reach := 2 * folds * max(leastRun+1, n/(folds*passes)+2) // units that hold each fold
+		reach := 2 * folds * max(leastRun+1, n/(folds*passes)+2) // number of successive units that include each fold
 		for i, f := range of {
 			if size[f]++; i%2 == 1 && of[i-1] != f {
 				t.Fatalf("%d units: the pair of unit %d is in two folds", n, i)
@@ -406,8 +406,8 @@ func TestFoldsSpreadOverTheBaseline(t *testing.T) {
 	}
 }
 
-// junction is the blocks of a light that lets one of two queues pass, in a day of 72 blocks, at a capacity for each step. What
-// waits is the negative reward.
+// junction returns blocks of a traffic light that lets one of two queues pass, with 72 blocks per day, and a capacity
+// per step. The number of waiting cars is the negative reward.
 func junction(seed uint64, units int, capacity float64) []Told {
 	rng := rand.New(rand.NewPCG(seed, 10))
 	queues, phase := [2]float64{}, 0
@@ -445,8 +445,8 @@ func poisson(rng *rand.Rand, mean float64) (n int) {
 	return n
 }
 
-// Queues that grow as fewer can pass are those of another environment, though the laws of rewards err where the queues were
-// never as long.
+// Queues that grow because fewer cars can pass are caused by another environment, although the laws of rewards are
+// inaccurate for queues longer than any in the baseline.
 func TestRewardsOfNewGroundAreNotOfAnotherFunction(t *testing.T) {
 	var l Laws
 	l.Freeze(junction(3, 576, 21), 0, defaultBytes)

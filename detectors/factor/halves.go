@@ -2,11 +2,12 @@ package factor
 
 import "math"
 
-// halves tells how far the component of the observation moved that moved most. The first half of an episode chooses the
-// component and the direction, and the second half measures it, and the other way round. So a short episode, in which
-// the largest of several means is large by chance, has an expectation of 0 as a long one has.
+// halves measures the movement of the component of the observation that moved most. The first half of an episode
+// chooses the component and the direction, and the second half measures the movement, and vice versa. As a result, the
+// expectation is 0 for episodes of any length. Without the split, it would be larger in short episodes, where the
+// largest of several means is large by chance.
 type halves struct {
-	from, to     int // coordinates of the changes of the observation; equal if there are fewer than two components
+	from, to     int // range of the coordinates of the changes of the observation; empty if there are fewer than two components
 	counts       []int32
 	mean, square []float32 // sums over the first half
 }
@@ -24,15 +25,16 @@ func halvesOf(m *Model) halves {
 	return h
 }
 
-// first notes the sums of scores after the first half of the steps.
+// first stores the sums of scores after the first half of the steps.
 func (h *halves) first(counts []int32, sums *Scored) {
 	copy(h.counts, counts[h.from:h.to])
 	copy(h.mean, sums.Mean[h.from:h.to])
 	copy(h.square, sums.Square[h.from:h.to])
 }
 
-// moved returns the mean score of the component that moved most, in the direction in which it did, and by how much the
-// mean square of the scores did so in the component whose scores spread most unusually, given the sums over all steps.
+// moved returns the mean score of the component whose mean moved most, in the direction of the movement, and likewise
+// the deviation of the mean square from 1, for the component whose mean square moved most. counts and sums are those of
+// all steps.
 func (h *halves) moved(counts []int32, sums *Scored) Scores {
 	var mean, square foremost
 	steps := 0
@@ -49,8 +51,8 @@ func (h *halves) moved(counts []int32, sums *Scored) Scores {
 	return Scores{steps, mean.value(), square.value()}
 }
 
-// foremost holds, for each half as the one that chooses, its largest value in size, and the value of the other half of
-// the same component.
+// foremost holds, for each half as the one that chooses, the value of the largest magnitude and the value of the same
+// component in the other half.
 type foremost struct{ chosen, other [2]float32 }
 
 func (f *foremost) add(first, second float32) {
@@ -61,7 +63,7 @@ func (f *foremost) add(first, second float32) {
 	}
 }
 
-// value returns the mean of what the halves measure, each in the direction that the other has chosen.
+// value returns the mean of the two measurements, each in the direction that the other half has chosen.
 func (f *foremost) value() float64 {
 	sum := 0.
 	for i, v := range f.chosen {

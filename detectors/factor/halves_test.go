@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// The largest of several means is large by chance in short episodes. What one half chooses and the other one measures is
-// not: it is 0 unless a component moves, however short the episodes are, and then it is that component's.
+// In short episodes, the largest of several means is large by chance. What one half chooses and the other half measures
+// is not: its mean is 0 unless a component moves, for episodes of any length, and then it is the movement of that
+// component.
 func TestTheComponentThatMovedMost(t *testing.T) {
 	const episodes = 20_000
 	for _, steps := range []int{2, 4, 10, 40} {
@@ -39,7 +40,7 @@ func TestTheComponentThatMovedMost(t *testing.T) {
 					mean += s.Mean / episodes
 					square += s.Square / episodes
 				}
-				least, most := 0., .04 // three standard errors of the shortest episodes
+				least, most := 0., .04 // three standard errors for the shortest episodes
 				if shift != 0 {
 					least, most = .5*math.Abs(shift), math.Abs(shift)+.04
 				}
@@ -51,7 +52,7 @@ func TestTheComponentThatMovedMost(t *testing.T) {
 	}
 }
 
-// Laws of discrete states have one coordinate for all components, and nothing to choose from.
+// Laws of discrete states have a single coordinate for all components, so there is none to choose.
 func TestOneCoordinateHasNoHalves(t *testing.T) {
 	h := halvesOf(&Model{regressions: []regression{{part: partStart, q: 2}, {part: partChange, q: 1}, {part: partReward, q: 1}}})
 	if s := h.moved([]int32{9, 9, 9, 9}, &Scored{Mean: make([]float32, 4), Square: make([]float32, 4)}); s.N != 0 {

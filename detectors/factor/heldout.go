@@ -2,19 +2,19 @@ package factor
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// folds is the number of parts of a baseline. Each is scored under laws that are learned from the others. A part consists
-// of passes runs of units, spread over the baseline, each of at least leastRun: what has no unit of some hours of the day
-// would have learned other laws than those that judge later units.
+// folds is the number of parts of a baseline. Each part is scored under laws that are learned from the other parts. A
+// part consists of up to passes runs of at least leastRun successive units, spread over the baseline: laws that have
+// not seen any unit of some hours of the day would differ from those that score later units.
 const (
 	folds    = 4
 	passes   = 16
-	leastRun = 16 // units: they may depend on those before and after them
+	leastRun = 16 // number of units; successive units can depend on each other
 )
 
-// foldsOf returns the fold of each of n units. Units that follow one another are in one fold, but where a run ends.
+// foldsOf returns the fold of each of n units. The units of a run are in the same fold.
 func foldsOf(n int) []int {
 	run := max(leastRun, (n+folds*passes-1)/(folds*passes))
-	run += run & 1 // the laws are fitted to even units, and measured on odd ones: a pair is in one fold
+	run += run & 1 // even, as laws are fitted to even units and measured on odd ones, and both of a pair must be in one fold
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i / run % folds
@@ -22,16 +22,16 @@ func foldsOf(n int) []int {
 	return out
 }
 
-// Held is the scores of a unit of the baseline under laws that have not been learned from it.
+// Held holds the scores of a unit of the baseline under laws that were not learned from it.
 type Held struct {
 	Unit    int // its index
-	Steps   int // that are kept of it
+	Steps   int // number of steps that are kept
 	Factors [Factors]Scores
-	Moved   [Factors]Scores // of the component that moved most, of starts and dynamics
+	Moved   [Factors]Scores // of the component that moved most, for starts and dynamics
 }
 
-// HeldOut returns the scores of the units from which the laws were learned, as they would be if these were later ones. It
-// returns none if the others of a fold are too few to learn from.
+// HeldOut returns the scores of the units that the laws were learned from, computed as for later units. It returns none
+// if the other units of a fold are too few to learn from.
 func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 	if l.Model == nil {
 		return nil
@@ -70,14 +70,15 @@ func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 	return held
 }
 
-// Memory scores units one by one. It is not for use by several goroutines.
+// Memory scores units one after the other. It is not safe for concurrent use.
 type Memory struct {
 	Last   *Unit // scores of the last unit; nil if it has none
-	Own    *Laws // of which the units before are, if they are not those of the group; else nil
+	Own    *Laws // laws of the preceding units, if they are not the group's; otherwise nil
 	scorer *Scorer
 }
 
-// Score returns the scores of a unit under the laws, nil if it has none. It does not add the unit to them.
+// Score returns the scores of a unit under the laws; nil if it has none. It does not add the unit to the laws, see
+// Observe.
 func (m *Memory) Score(laws *Laws, u *ingest.Unit) *Unit {
 	if m.Last = nil; laws != nil && laws.Model != nil && u.Steps != nil {
 		m.Last = m.told(laws.Model, Of(u))
@@ -85,8 +86,8 @@ func (m *Memory) Score(laws *Laws, u *ingest.Unit) *Unit {
 	return m.Last
 }
 
-// Lead returns the score, in the last unit, of the component of the first observation that moved most in the units before;
-// none if that is not known.
+// Lead returns the last unit's score in the component of the first observation that moved most in the preceding units;
+// zero if that is unknown.
 func (m *Memory) Lead(laws *Laws) Scores {
 	before := laws
 	if m.Own != nil {

@@ -1,10 +1,10 @@
 package factor
 
-// A step spends most of its time in two sums of products. On amd64 they are in assembly, since the compiler does not
-// use instructions for four numbers at once.
+// Scoring a step spends most of its time in two sums of products. On amd64 they are written in assembly, since the
+// compiler does not generate instructions that process four numbers at once.
 
-// plainSquaredLength returns the squared length of the product of a lower triangle, row by row, and x. If that is above
-// the bound, it may return less, but also above the bound.
+// plainSquaredLength returns the squared length of the product of x and a lower triangular matrix, stored row by row.
+// If the result exceeds bound, it may return any smaller number that also exceeds bound.
 func plainSquaredLength(triangle, x []float32, bound float32) float32 {
 	var total float32
 	for n := 1; n <= len(x); n++ {
@@ -17,7 +17,8 @@ func plainSquaredLength(triangle, x []float32, bound float32) float32 {
 	return total
 }
 
-// plainLinear writes linear predictions from x to y. Each has an intercept and a coefficient for each of x in beta.
+// plainLinear writes linear predictions from x to y. beta holds an intercept and one coefficient per component of x for
+// each of them.
 func plainLinear(y, beta, x []float32) {
 	for k := range y {
 		y[k] = beta[0] + dot(beta[1:1+len(x)], x)
@@ -25,8 +26,8 @@ func plainLinear(y, beta, x []float32) {
 	}
 }
 
-// dot returns the sum of the products of a with the beginning of b. It adds in four lanes, and the rest in the first of
-// them.
+// dot returns the sum of the products of a with the beginning of b. It adds in four lanes, with the remainder in the
+// first lane.
 func dot(a, b []float32) float32 {
 	var p, q, r, s float32
 	j := 0

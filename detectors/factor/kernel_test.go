@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Where the sums of products are in assembly, they are those of the plain ones to the last bit, whatever the lengths.
+// The sums of products in assembly equal the plain ones to the last bit, for all lengths.
 func TestKernels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	random := func(n int) []float32 {
@@ -40,7 +40,7 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// A rank in a law counts the values below, with ties, beyond the ends, and in laws of any size.
+// rank counts the values below, with ties, beyond the ends, and in laws of any size.
 func TestRank(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

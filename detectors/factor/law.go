@@ -11,37 +11,37 @@ import (
 
 // Sizes of a leaf's law.
 const (
-	sketchSize  = 64 // residuals
-	leastSketch = 16 // fewer in support, and the leaf scores nothing
+	sketchSize  = 64 // number of residuals
+	leastSketch = 16 // minimum number of residuals in support; with fewer, the leaf scores nothing
 )
 
-// supportShare is the share of the baseline's steps in a leaf that support it. Regressions err on the others, and where
-// a change brings more of these, their scores would move although the law has not.
+// supportShare is the share of the baseline's steps in a leaf that define its support. Regressions are inaccurate
+// outside of it, and a change that brings more such steps would move their scores although the law has not changed.
 const supportShare = .9
 
-// regression predicts the targets of one part, and knows the law of what is left of them in each leaf. If observations are
-// discrete states, cells predict, and leaves are for cells that are alike.
+// regression predicts the targets of one part, and holds the distribution of the residuals in each leaf. If
+// observations are discrete states, cells predict the targets, and each leaf holds the distribution for similar cells.
 type regression struct {
 	part       part
 	p, q       int
 	categories bool
-	scale      []float32 // q: standard deviations of the targets, 1 of categories
-	tolerance  float32   // standard deviation of the noise that is added to a residual, in that of the target
+	scale      []float32 // q: standard deviations of the targets; 1 for categories
+	tolerance  float32   // standard deviation of the noise that is added to a residual, in standard deviations of the target
 	nodes      []node
 	leaves     []leaf
-	cells      *cells // nil of regressions
+	cells      *cells // nil if observations are numbers
 }
 
 // leaf is a leaf of a tree.
 type leaf struct {
-	beta    []float32 // q x (p+1): intercepts and coefficients, of standardized targets
+	beta    []float32 // q x (p+1): intercepts and coefficients, for standardized targets
 	mean    []float32 // p: of the features
 	inverse []float32 // p(p+1)/2: the inverse of the Cholesky factor of their covariance, row by row
-	radius  float32   // squared Mahalanobis distance up to which steps are in support
-	law     []int32   // keys of the residuals of each target, or of the category's rank, sorted, one after the other; nil if there are too few
+	radius  float32   // maximum squared Mahalanobis distance of steps in support
+	law     []int32   // sorted keys of the residuals of each target in turn, or of the category's rank; nil if there are too few
 }
 
-// packed returns the leaf with its numbers side by side, since a step reads most of them.
+// packed returns the leaf with its numbers in one block of memory, since a step reads most of them.
 func (l leaf) packed() leaf {
 	all := make([]float32, 0, len(l.mean)+len(l.inverse)+len(l.beta))
 	for _, part := range []*[]float32{&l.mean, &l.inverse, &l.beta} {
@@ -54,7 +54,7 @@ func (l leaf) packed() leaf {
 	return l
 }
 
-// laws returns how many residuals a step has.
+// laws returns the number of residuals of a step.
 func (r *regression) laws() int {
 	if r.categories || r.cells != nil {
 		return 1
@@ -62,7 +62,7 @@ func (r *regression) laws() int {
 	return r.q
 }
 
-// bytes returns about how much memory the regression takes.
+// bytes returns the approximate memory of the regression in bytes.
 func (r *regression) bytes() int {
 	if r.cells != nil {
 		return r.cells.bytes() + len(r.leaves)*(4*sketchSize+128)
@@ -70,7 +70,7 @@ func (r *regression) bytes() int {
 	return len(r.leaves) * (4*(r.q*(r.p+1)+r.p+r.p*(r.p+1)/2+r.laws()*sketchSize) + 128 + 24*r.laws() + 16)
 }
 
-// fit learns the regressions of a tree from a table of standardized targets.
+// fit fits the regressions in the leaves of a tree to a table of standardized targets.
 func (r *regression) fit(t *table, nodes []node) {
 	members := t.membersOf(nodes)
 	r.nodes, r.leaves = nodes, make([]leaf, len(members))
@@ -94,10 +94,11 @@ func single(x []float64) []float32 {
 	return out
 }
 
-// narrowest is the variance below which the features of a leaf are not told apart, in that over all leaves.
+// narrowest is a variance that is added to each feature of a leaf, so that smaller differences hardly count. Its unit
+// is the variance over all leaves.
 const narrowest = 1e-3
 
-// shape notes where the features of a leaf lie.
+// shape sets the location and the spread of the features of a leaf.
 func (l *leaf) shape(g *gram) {
 	w := g.p + 1
 	cov, mean := make([]float64, g.p*g.p), make([]float64, g.p)
@@ -130,8 +131,8 @@ func (l *leaf) shape(g *gram) {
 	l.inverse = slices.Clip(l.inverse)
 }
 
-// distance returns the squared Mahalanobis distance of features from those of the leaf, or some number above r if it is
-// larger. centred is memory for as many features.
+// distance returns the squared Mahalanobis distance of features from the mean of the leaf, or any number above r if the
+// distance is larger than r. centred is scratch memory for as many features.
 func (l *leaf) distance(r float32, x, centred []float32) float32 {
 	mean := l.mean[:len(x)]
 	centred = centred[:len(x)]
@@ -141,18 +142,19 @@ func (l *leaf) distance(r float32, x, centred []float32) float32 {
 	return squaredLength(l.inverse[:len(x)*(len(x)+1)/2], centred, r)
 }
 
-// predict writes predictions of all targets to y, in their standard deviations.
+// predict writes predictions of all targets to y, in standard deviations of the targets.
 func (l *leaf) predict(y, x []float32) {
 	linear(y, l.beta[:len(y)*(1+len(x))], x)
 }
 
-// residual returns what is left of a target, y in its own unit, of a prediction in its standard deviations, with noise.
+// residual returns the residual of a target, with noise. y is in the unit of the target, predicted in its standard
+// deviations.
 func (r *regression) residual(k int, y, predicted float32, seed uint64) float32 {
 	return y/r.scale[k] - predicted + r.tolerance*noise(seed)
 }
 
-// surprise returns the rank of a category among those that are predicted to be likelier, by the predicted shares: from
-// 0, and 1 for one that the baseline does not have. Within the share of the category it is random.
+// surprise returns how unusual a category is, from 0 to 1: the total predicted share of likelier categories, plus a
+// random part of its own share. It returns 1 for a category that the baseline does not include.
 func surprise(predicted []float32, category int, seed uint64) float32 {
 	if category < 0 {
 		return 1
@@ -169,10 +171,10 @@ func surprise(predicted []float32, category int, seed uint64) float32 {
 	return (before + own*uniform(seed)) / total
 }
 
-// share bounds a predicted share from below: a linear regression knows no bounds.
+// share returns a predicted share with a lower bound, since a linear regression can predict less than 0.
 func share(p float32) float32 { return max(p, 1e-3) }
 
-// learn notes the law of the residuals in each leaf, from steps that the regression has not been fitted to.
+// learn learns the distribution of the residuals in each leaf, from steps that the regression was not fitted to.
 func (r *regression) learn(rows []sampled) {
 	byLeaf, predicted := make([][]int, len(r.leaves)), make([]float32, r.q)
 	distances, centred := make([][]float64, len(r.leaves)), make([]float32, r.p)
@@ -215,7 +217,7 @@ func (r *regression) left(k int, s *sampled, predicted []float32) float32 {
 	return r.residual(k, s.y[k], predicted[k], seed)
 }
 
-// evenly sorts a sample, and returns at most so many values of it that divide it evenly.
+// evenly sorts a sample and returns at most most of its values, evenly spaced by rank.
 func evenly(sample []float64, most int) []float32 {
 	slices.Sort(sample)
 	out := make([]float32, min(len(sample), most))
@@ -225,8 +227,8 @@ func evenly(sample []float64, most int) []float32 {
 	return out
 }
 
-// score returns the normal score of a residual in the law of its leaf. Among equal values, and beyond the outermost, it
-// is random.
+// score returns the normal score of a residual in the law of its leaf. Its rank is random among equal values, and
+// beyond the outermost ones.
 func score(law []int32, x float32, seed uint64) float32 {
 	k, n := keyOf(x), len(law)
 	low := rank(law, k)
@@ -238,20 +240,21 @@ func score(law []int32, x float32, seed uint64) float32 {
 	return normal(u)
 }
 
-// keyOf returns an integer in the order of x. Integers are compared without a branch.
+// keyOf returns an integer that sorts like x. Integers can be compared without a branch.
 func keyOf(x float32) int32 {
-	bits := int32(math.Float32bits(x + 0)) // no negative zero
+	bits := int32(math.Float32bits(x + 0)) // + 0 turns negative zero into zero
 	return bits ^ bits>>31&math.MaxInt32
 }
 
-// number returns the number of a key.
+// number is the inverse of keyOf.
 func number(key int32) float32 { return math.Float32frombits(uint32(key ^ key>>31&math.MaxInt32)) }
 
-// keys returns the keys of numbers; nil of nil.
+// keys returns the keys of numbers; nil for nil.
 func keys(x []float32) []int32 { return saved.Each(x, keyOf) }
 
-// rank returns the number of values of a sorted law below another one. Its three steps of three comparisons wait for
-// one another; within a step, none does, and none is a branch, which would be mispredicted half of the time.
+// rank returns how many values of a sorted law are below x. Each of its three levels depends on the one before, but the
+// three comparisons of a level are independent of each other, and none is a branch, which would be mispredicted half of
+// the time.
 func rank(law []int32, x int32) int {
 	if len(law) != sketchSize {
 		low := 0
@@ -268,22 +271,23 @@ func rank(law []int32, x int32) int {
 	return low + at + below(one[0], x) + below(one[1], x) + below(one[2], x) + below(l[63], x)
 }
 
-// below returns 1 if a is below b, else 0.
+// below returns 1 if a is below b, and 0 otherwise.
 func below(a, b int32) int { return int(uint64(int64(a)-int64(b)) >> 63) }
 
-// seedOf returns the random bits of the k-th residual of a step. Its noise takes 42 of them, its score the other 22.
+// seedOf returns the random bits for the k-th residual of a step: 42 bits for its noise, and the other 22 bits for its
+// score.
 func seedOf(key uint64, k int) uint64 { return ingest.Mix(key + uint64(k)*ingest.MixStep) }
 
 // uniform returns a number in (0, 1).
 func uniform(seed uint64) float32 { return (float32(int32(seed>>42)) + .5) / (1 << 22) }
 
-// noise returns a nearly normal number of variance 1: the sum of three uniform ones.
+// noise returns a nearly normal number of variance 1: the scaled sum of three uniform ones.
 func noise(seed uint64) float32 {
 	sum := seed&0x3fff + seed>>14&0x3fff + seed>>28&0x3fff
 	return 2 * (float32(int32(sum))/16384 - 1.5)
 }
 
-// normalCells is the number of cells between which the normal quantile is interpolated.
+// normalCells is the number of intervals in which the normal quantile is interpolated.
 const normalCells = 2048
 
 var normalTable = func() (t [normalCells + 1]float32) {
@@ -294,7 +298,7 @@ var normalTable = func() (t [normalCells + 1]float32) {
 	return t
 }()
 
-// normal returns the standard normal quantile of u, bounded by 3.7.
+// normal returns the standard normal quantile of u, limited to about ±3.7.
 func normal(u float32) float32 {
 	at := u * normalCells
 	i := min(int32(at), normalCells-1)

@@ -10,38 +10,39 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// maxCategories bounds the actions that a model tells apart. It takes the others for unknown ones.
+// maxCategories is the maximum number of actions that a model distinguishes. All others count as unknown.
 const maxCategories = 16
 
-// Vocabulary names what steps consist of.
+// Vocabulary names the components of steps.
 type Vocabulary struct {
 	Names      []string // of the components of the observation
-	Columns    []int32  // of them in a step, which has more; nil if it has no others
-	Width      int      // number of components in a step, if it has more
-	Numbers    int      // components of a numeric action
-	Categories []string // of the actions, the commonest first
+	Columns    []int32  // indices of the components in a step with additional ones; nil if steps have no others
+	Width      int      // number of components of a step, if it has additional ones
+	Numbers    int      // number of components of a numeric action
+	Categories []string // of the actions, the most common first
 
-	// Kinds are the numbers of the commonest values of each label of a step, of which each is a component; see InContext.
+	// Kinds holds the numerals of the most common values of each label. Each is a component of the observation, see
+	// InContext.
 	Kinds [][]float32
 
-	// States are the observations, in order, one after the other, if they are discrete states; else nil.
+	// States holds the sorted observations, one after the other, if they are discrete states; otherwise it is nil.
 	States []float32
 }
 
-// layout returns the number of each.
+// layout returns the number of components of each kind.
 func (v *Vocabulary) layout() Layout {
 	return Layout{Observations: len(v.Names), Numbers: v.Numbers, Categories: len(v.Categories)}
 }
 
-// Told is what a unit tells of its steps.
+// Told is what a unit reports about its steps.
 type Told struct {
 	Steps      *ingest.Steps
-	Actions    []ingest.Count // to which the categories of the steps refer
-	Terminated bool           // by the last of the steps
+	Actions    []ingest.Count // the actions that the categories of the steps refer to
+	Terminated bool           // whether the last step ended the episode
 	Seed       uint64
 }
 
-// Of returns what a unit tells of its steps; without steps if it has none.
+// Of returns what a unit reports about its steps; the zero value if it has none.
 func Of(u *ingest.Unit) Told {
 	if u.Steps == nil || !u.Steps.Sound(len(u.Actions)) || len(u.Steps.At) == 0 {
 		return Told{}
@@ -54,17 +55,17 @@ func Of(u *ingest.Unit) Told {
 	return Told{u.Steps, slices.Clone(u.Actions), u.End == ingest.EndTerminated, seed}
 }
 
-// pieceSteps is the number of consecutive steps that are left out together.
+// pieceSteps is the number of consecutive steps that are removed together.
 const pieceSteps = 4
 
-// Thinned returns what the unit tells with fewer steps if they take more than so many bytes. It leaves out pieces of
-// consecutive steps between the first and the last one, evenly. 4 KiB suffice for these two whatever a step consists of.
+// Thinned returns t with fewer steps if they take more than the given number of bytes. It removes pieces of consecutive
+// steps evenly, but keeps the first and the last one. For these two, 4 KiB suffice for any kind of steps.
 func (t Told) Thinned(bytes int) Told {
 	s := t.Steps
 	if s == nil || s.Bytes() <= bytes {
 		return t
 	}
-	var pieces []int // where they begin
+	var pieces []int // indices of their first steps
 	for i, n := range s.At {
 		if i == 0 || n != s.At[i-1]+1 || i-pieces[len(pieces)-1] == pieceSteps {
 			pieces = append(pieces, i)
@@ -91,11 +92,11 @@ func (t Told) Thinned(bytes int) Told {
 	return t
 }
 
-// NumericShare is the share of units with a non-integral number from which on actions are judged as numbers. A continuous
+// NumericShare is the share of units with a non-integral number above which actions are judged as numbers. A continuous
 // action that is clipped is integral most of the time.
 const NumericShare = .05
 
-// vocabularyOf returns what most units' steps consist of, but for the calendar.
+// vocabularyOf returns the vocabulary of most units' steps, without the calendar.
 func vocabularyOf(all []Told) Vocabulary {
 	names := mostNames(all)
 	kinds := kindsOf(names, all)
@@ -128,8 +129,8 @@ func vocabularyOf(all []Told) Vocabulary {
 	return v
 }
 
-// mostNames returns the components of the observation that most units with steps have, besides the calendar: a short episode
-// can have some that the others lack.
+// mostNames returns the components of the observation that most units with steps have, since short episodes can have
+// components that the others lack. Units that observe only the calendar do not count.
 func mostNames(all []Told) (most []string) {
 	units := map[string]int{}
 	measures := func(name string) bool { return !ingest.IsCalendar(name) }
@@ -146,7 +147,8 @@ func mostNames(all []Told) (most []string) {
 	return most
 }
 
-// withoutCalendar returns the vocabulary without the components that tell the time: each day has others.
+// withoutCalendar returns the vocabulary without the components that depend on the date and time: their values differ
+// each day.
 func (v Vocabulary) withoutCalendar() Vocabulary {
 	if !slices.ContainsFunc(v.Names, ingest.IsCalendar) {
 		return v
@@ -160,7 +162,7 @@ func (v Vocabulary) withoutCalendar() Vocabulary {
 	return v.of(columns)
 }
 
-// of returns the vocabulary with some of its components, in order.
+// of returns the vocabulary with only the given components, in order.
 func (v Vocabulary) of(components []int32) Vocabulary {
 	out := v
 	out.Columns, out.Names = make([]int32, len(components)), nil
@@ -176,7 +178,7 @@ func (v Vocabulary) of(components []int32) Vocabulary {
 	return out
 }
 
-// episode returns the steps of a unit; nil if they consist of something else.
+// episode returns the steps of a unit; nil if they do not match the vocabulary.
 func (v *Vocabulary) episode(t Told) Episode {
 	s := v.chosen(v.expanded(t.Steps))
 	if s == nil || !slices.Equal(s.Names, v.Names) {
@@ -211,7 +213,8 @@ func (v *Vocabulary) episode(t Told) Episode {
 	return e
 }
 
-// withNumbers returns steps whose actions are categories with the numbers that these are; nil if they are none.
+// withNumbers returns steps whose categorical actions are replaced by the numbers that they spell; nil if any is not a
+// number.
 func withNumbers(s *ingest.Steps, actions []ingest.Count) *ingest.Steps {
 	out, d := &ingest.Steps{Names: s.Names, Numbers: 1, At: s.At}, len(s.Names)
 	out.Rows = make([]float32, 0, len(s.At)*out.Width())
@@ -226,7 +229,8 @@ func withNumbers(s *ingest.Steps, actions []ingest.Count) *ingest.Steps {
 	return out
 }
 
-// chosen returns steps with the components of the observation that the vocabulary has; nil if they have others.
+// chosen returns steps with only the components of the vocabulary; nil if the steps have a different number of
+// components.
 func (v *Vocabulary) chosen(s *ingest.Steps) *ingest.Steps {
 	if s == nil || v.Columns == nil {
 		return s
@@ -249,8 +253,9 @@ func (v *Vocabulary) chosen(s *ingest.Steps) *ingest.Steps {
 	return out
 }
 
-// narrowed returns the vocabulary with the components of the observation for which memory and time suffice. It chooses
-// those of whose changes the rest of a step explains most, since only these tell when the dynamics move.
+// narrowed returns the vocabulary with as many components of the observation as memory and time permit. It prefers
+// components whose changes are best explained by the rest of a step, since only these reveal that the dynamics have
+// moved.
 func (v Vocabulary) narrowed(episodes []Episode, bytes int) Vocabulary {
 	l := v.layout()
 	for l.Observations > 1 && (keptBytes(l) > bytes*2/3 || l.features() > maxFeatures) {
@@ -270,14 +275,14 @@ func (v Vocabulary) narrowed(episodes []Episode, bytes int) Vocabulary {
 	return v.of(kept)
 }
 
-// Laws are the laws of a group's steps, and the scores of its newest units. Exported fields are saved.
+// Laws holds the laws of a group's steps, and the scores of its most recent units. Exported fields are saved.
 type Laws struct {
-	Model  *Model // nil before a baseline with observations is frozen; not changed
+	Model  *Model // nil until a baseline with observations is frozen; read-only
 	Recent []Scored
 	Spans  []Span
 }
 
-// Scored is the scores of a unit.
+// Scored holds the scores of a unit.
 type Scored struct {
 	Ordinal      int64
 	Mean, Square []float32
@@ -285,20 +290,20 @@ type Scored struct {
 	Supported    [Factors]int32
 }
 
-// Span is the signs of the units from an ordinal on.
+// Span holds the signs of the units from an ordinal on.
 type Span struct {
 	From  int64
 	Signs Signs
 }
 
-// Bounds of what is kept of units.
+// The number of recent units that are kept, and the number of units per span.
 const (
 	recentUnits = 200
 	spanUnits   = 10
 )
 
-// Freeze learns the laws from the units of a baseline, whose steps take at most so many bytes each. Together with the
-// scores of later units the laws take at most so many bytes; 0 is for no laws.
+// Freeze learns the laws from the units of a baseline. each is the maximum memory for the steps of a unit, and bytes
+// that for the laws together with the scores of later units; 0 means no laws.
 func (l *Laws) Freeze(units []Told, each, bytes int) {
 	*l = Laws{}
 	v := vocabularyOf(units)
@@ -315,7 +320,7 @@ func (l *Laws) Freeze(units []Told, each, bytes int) {
 	}
 }
 
-// episodes returns the steps of the units that consist of the same.
+// episodes returns the steps of the units that match the vocabulary.
 func (v *Vocabulary) episodes(units []Told) []Episode {
 	var out []Episode
 	for i := range units {
@@ -326,7 +331,7 @@ func (v *Vocabulary) episodes(units []Told) []Episode {
 	return out
 }
 
-// Observe adds the scores of a unit, nil if it has none.
+// Observe adds the scores of a unit. u is nil if it has none.
 func (l *Laws) Observe(u *Unit, ordinal int64) {
 	if u == nil {
 		return
@@ -344,8 +349,8 @@ func (l *Laws) Observe(u *Unit, ordinal int64) {
 	l.Spans[len(l.Spans)-1].Signs.sum(&u.Signs)
 }
 
-// Support returns which share of the newest steps a law could judge, since they are like some of the baseline; 1 before
-// there are enough units.
+// Support returns the share of the most recent steps that a law can judge because the baseline includes similar ones; 1
+// until there are enough units.
 func (l *Laws) Support(f Factor) float64 {
 	const newest, least = 50, 20
 	units := l.Recent[max(0, len(l.Recent)-newest):]
@@ -360,7 +365,7 @@ func (l *Laws) Support(f Factor) float64 {
 	return float64(supported) / float64(asked)
 }
 
-// Judge compares the units since an ordinal, at most the newest 200, with the baseline; nil if there are none.
+// Judge compares the units since an ordinal, at most the most recent 200, with the baseline; nil if there are none.
 func (l *Laws) Judge(since int64) *Verdict {
 	if l.Model == nil {
 		return nil
@@ -384,5 +389,5 @@ func (l *Laws) Judge(since int64) *Verdict {
 	return &v
 }
 
-// Bare returns the laws without what changes only with the baseline.
+// Bare returns the laws without the model, which only changes with the baseline.
 func (l *Laws) Bare() Laws { return Laws{Recent: l.Recent, Spans: l.Spans} }

@@ -2,12 +2,13 @@ package factor
 
 import "math"
 
-// leadUnits is the number of units that choose the component of their first observations that moved most.
+// leadUnits is the number of preceding units that choose the component of the first observation.
 const leadUnits = 20
 
-// lead returns the score of the component of the first observation that moved most, in the direction in which it did. The
-// units before choose the component and the direction, so by chance it is 0 on average, although an episode has one start.
-// Of the scores of an episode, the first starts are those of these components. Without two of them, it returns none.
+// lead returns the score of the component of the first observation that moved most, in the direction of the movement.
+// The units before choose the component and the direction, so the expectation is 0 if nothing has moved, although an
+// episode has only one start. starts is the number of scores of u that are those of first observations. With fewer than
+// two, it returns zero.
 func lead(before []Scored, starts int, u *Scored) Scores {
 	most, at := float32(0), -1
 	for k := 0; starts > 1 && k < starts; k++ {
@@ -27,7 +28,8 @@ func lead(before []Scored, starts int, u *Scored) Scores {
 	return Scores{N: 1, Mean: math.Copysign(1, float64(most)) * float64(u.Mean[at])}
 }
 
-// starts returns how many components of the first observation have scores, the first ones of an episode.
+// starts returns the number of components of the first observation that have scores. These are the first scores of an
+// episode.
 func (m *Model) starts() (n int) {
 	for n < len(m.names) && m.names[n].part == partStart {
 		n++

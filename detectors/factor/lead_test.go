@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// An episode has one start, whose largest score is large by chance. What the episodes before choose is not, and is that of
-// the component that moved once it has.
+// An episode has one start, whose largest score is large by chance. The score of the component that preceding episodes
+// choose is not: its mean is 0 until a component moves, and then it is the movement of that component.
 func TestTheStartThatMovedMost(t *testing.T) {
 	const episodes, k = 20_000, 6
 	for _, c := range []struct{ shift, least, most float64 }{
 		{0, 0, 0},
-		{.5, .35, .5}, // now and then, others lead
+		{.5, .35, .5}, // other components lead now and then
 		{-1, .95, 1},
 		{2, 2, 2},
 	} {
@@ -20,7 +20,7 @@ func TestTheStartThatMovedMost(t *testing.T) {
 		var before []Scored
 		mean := 0.
 		for i := range episodes + leadUnits {
-			u := Scored{Mean: make([]float32, k+1)} // the last one is no start
+			u := Scored{Mean: make([]float32, k+1)} // the last one is not a start
 			for n := range u.Mean {
 				u.Mean[n] = float32(rng.NormFloat64())
 			}
@@ -42,7 +42,7 @@ func TestTheStartThatMovedMost(t *testing.T) {
 	}
 }
 
-// Without units before, without scores, and with one component, nothing leads.
+// Without preceding units, without scores, and with a single component, nothing leads.
 func TestNoStartLeads(t *testing.T) {
 	unknown, one := float32(math.NaN()), []Scored{{Mean: []float32{1, -2}}}
 	for name, s := range map[string]Scores{

@@ -7,7 +7,7 @@ import (
 
 var nan = math.NaN()
 
-// The policy of a learner is named where its law stands out and nothing else can have moved.
+// The policy of a learner is the cause if its law stands out and nothing else can have moved.
 func TestWhatIsLeftIsThePolicy(t *testing.T) {
 	left := func(edit func(*Verdict)) *Verdict {
 		v := &Verdict{Episodes: 50}
@@ -42,8 +42,8 @@ func TestWhatIsLeftIsThePolicy(t *testing.T) {
 	}
 }
 
-// A learner follows another world. Where the dynamics have moved, it adapts to them; where they only stand out, the policy is
-// not named, unless its law has moved much further.
+// The policy of a learner follows its environment. If the dynamics have moved, it adapts to them; if they only stand
+// out, the policy is not the cause unless its law has moved much further.
 func TestALearnerThatFollowsIsNotTheCause(t *testing.T) {
 	moved := Shift{Z: 6, Effect: .7}
 	for name, c := range map[string]struct {

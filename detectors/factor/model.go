@@ -7,16 +7,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// maxFeatures bounds the features of a step. The time that it takes to learn its laws grows with their cube.
+// maxFeatures is the maximum number of features of a step. The time to learn its laws grows with the cube of the
+// number.
 const maxFeatures = 64
 
-// LeastEpisodes is the number of episodes from which a model is learned.
+// LeastEpisodes is the minimum number of episodes to learn a model from.
 const LeastEpisodes = 100
 
-// Model is the laws of a baseline. It is not changed after Learn, and may be shared.
+// Model holds the laws of a baseline. It does not change after Learn, so it can be shared.
 type Model struct {
 	Vocabulary  Vocabulary
-	Most        int // bytes of the steps of an episode, which keeps fewer steps beyond them; 0 for no bound
+	Most        int // maximum number of bytes for the steps of an episode, beyond which steps are removed; 0 for no limit
 	layout      Layout
 	centre      []float32 // of the features
 	inverse     []float32 // 1/standard deviation of the features
@@ -25,14 +26,14 @@ type Model struct {
 	baseline    baseline
 }
 
-// Coordinate is one number that a model predicts of a step.
+// Coordinate is one number that a model predicts for a step.
 type Coordinate struct {
 	Factor Factor
 	part   part
-	Index  int // of the observation, of the action's component, or of the action preferred; 0 of rewards and categories
+	Index  int // of the observation, of the action's component, or of the preferred action; 0 for rewards and categories
 }
 
-// sampled is a row of a part.
+// sampled is a step as one row of features and targets of a part.
 type sampled struct {
 	x        []float32
 	y        []float32
@@ -41,9 +42,9 @@ type sampled struct {
 }
 
 // Learn learns the laws from the episodes of a baseline, in order. Regressions are fitted to every other episode, and
-// what they leave is measured on the rest. The model and the scores that are kept under it take at most so many bytes,
-// with fewer leaves if need be. Learn returns nil if there are too few episodes or bytes,
-// no observations, or too many features.
+// their residuals are measured on the rest. The model and the scores that are kept under it take at most bytes; if
+// necessary, it has fewer leaves. Learn returns nil if there are too few episodes or bytes, no observations, or too
+// many features.
 func Learn(v Vocabulary, episodes []Episode, bytes int) *Model {
 	l := v.layout()
 	if len(episodes) < LeastEpisodes || l.Observations == 0 || l.features() > maxFeatures || keptBytes(l) > bytes {
@@ -64,7 +65,7 @@ func Learn(v Vocabulary, episodes []Episode, bytes int) *Model {
 	return m
 }
 
-// learn learns one part, and reports whether the baseline says enough about it.
+// learn learns one part, and reports whether the baseline has enough data about it.
 func (m *Model) learn(p part, episodes []Episode) (r regression, known bool) {
 	if m.Vocabulary.tabular() {
 		return m.learnCells(p, episodes, maxCells)
@@ -72,8 +73,8 @@ func (m *Model) learn(p part, episodes []Episode) (r regression, known bool) {
 	return m.learnPart(p, episodes, nil)
 }
 
-// shrink halves the leaves, or cells, of the largest part until the model takes at most so many bytes, and reports whether it
-// does.
+// shrink halves the leaves or cells of the largest part until the model takes at most bytes, and reports whether it
+// succeeds.
 func (m *Model) shrink(episodes []Episode, bytes int) bool {
 	for m.Bytes() > bytes {
 		largest := 0
@@ -94,7 +95,7 @@ func (m *Model) shrink(episodes []Episode, bytes int) bool {
 	return true
 }
 
-// standardize computes the scale of the features from every other episode.
+// standardize computes the center and the scale of the features from every other episode.
 func (m *Model) standardize(episodes []Episode) {
 	n := m.layout.features()
 	sum, squares, count := make([]float64, n), make([]float64, n), make([]float64, n)
@@ -124,7 +125,7 @@ func (m *Model) standardize(episodes []Episode) {
 	}
 }
 
-// raw writes the features of a step to x and returns how many are known.
+// raw writes the features of a step to x and returns the number of known ones.
 func (m *Model) raw(s *Step, x []float32) int {
 	d := copy(x, s.Observation)
 	if m.layout.Categories > 0 {
@@ -143,7 +144,7 @@ func (m *Model) raw(s *Step, x []float32) int {
 	return at + d
 }
 
-// act writes the standardized features of the action of a step to their places in x.
+// act writes the standardized features of a step's action to their places in x.
 func (m *Model) act(s *Step, x []float32) {
 	from := m.layout.Observations
 	x = x[from : from+m.layout.actions()]
@@ -166,7 +167,8 @@ func (m *Model) features(s *Step, x []float32) {
 	}
 }
 
-// learnPart learns one part with a tree, or grows one, and reports whether the baseline says enough about the part.
+// learnPart learns one part with the given tree, or grows a tree if it is nil, and reports whether the baseline has
+// enough data about the part.
 func (m *Model) learnPart(p part, episodes []Episode, tree []node) (r regression, known bool) {
 	r = regression{part: p, p: p.inputs(m.layout), tolerance: float32(p.tolerance())}
 	r.q, r.categories = p.targets(m.layout)
@@ -193,7 +195,7 @@ func (m *Model) learnPart(p part, episodes []Episode, tree []node) (r regression
 	return r, true
 }
 
-// sample returns the rows of a part in every other episode.
+// sample returns the rows of a part in every other episode, beginning with the one at index from.
 func (m *Model) sample(r *regression, episodes []Episode, from int) []sampled {
 	var rows []sampled
 	x := make([]float32, m.layout.features())
@@ -232,7 +234,7 @@ func (r *regression) rescale(rows []sampled) {
 	}
 }
 
-// coordinates lists what the model scores, in the order of the scores of a step. Preferences come last.
+// coordinates returns what the model scores, in the order of the scores of a step. Preferences come last.
 func (m *Model) coordinates() []Coordinate {
 	var out []Coordinate
 	for i := range m.regressions {
@@ -252,7 +254,7 @@ func (m *Model) coordinates() []Coordinate {
 	return out
 }
 
-// targets returns how many numbers the regressions predict.
+// targets returns how many numbers all regressions predict.
 func (m *Model) targets() (n int) {
 	for i := range m.regressions {
 		n += m.regressions[i].q
@@ -260,7 +262,7 @@ func (m *Model) targets() (n int) {
 	return n
 }
 
-// Bytes returns about how much memory the model takes, and the scores of units that are kept under it.
+// Bytes returns the approximate memory of the model and of the scores that are kept under it, in bytes.
 func (m *Model) Bytes() int {
 	n := keptBytes(m.layout) + 4*len(m.Vocabulary.States)
 	for i := range m.regressions {
@@ -269,7 +271,8 @@ func (m *Model) Bytes() int {
 	return n
 }
 
-// keptBytes returns about how much memory scores take: those of the newest units, those of the baseline, and the signs.
+// keptBytes returns the approximate memory of scores: those of the most recent units, those of the baseline, and the
+// signs.
 func keptBytes(l Layout) int {
 	coordinates := 2*l.Observations + max(1, l.Numbers) + 3 + l.preferences()
 	means := 2*l.Observations + l.actions() + 4
@@ -277,8 +280,8 @@ func keptBytes(l Layout) int {
 		(1+recentUnits/spanUnits)*(32*l.Observations+12*means+80)
 }
 
-// explainedChanges returns, for each component of the observation, the share of the variance of its change that a linear
-// regression on observation and action explains.
+// explainedChanges returns, for each component of the observation, the share of the variance of its change that a
+// linear regression on the observation and the action explains.
 func explainedChanges(l Layout, episodes []Episode) []float64 {
 	m := &Model{layout: l}
 	m.standardize(episodes)

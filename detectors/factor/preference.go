@@ -1,9 +1,9 @@
 package factor
 
-// maxPreferences bounds the actions whose shares are compared one by one, the commonest ones.
+// maxPreferences is the maximum number of actions whose shares are compared one by one, beginning with the most common.
 const maxPreferences = 8
 
-// preferences returns how many actions have their own shares: of two, one tells both.
+// preferences returns the number of actions with a share of their own. Of two actions, one share determines the other.
 func (l Layout) preferences() int {
 	if l.Categories <= 2 {
 		return max(0, l.Categories-1)
@@ -11,8 +11,8 @@ func (l Layout) preferences() int {
 	return min(l.Categories, maxPreferences)
 }
 
-// preferences returns how many coordinates are preferences. A model without a law of the policy has none, nor has one that
-// an older build learned.
+// preferences returns the number of coordinates that are preferences: none for a model without a law of the policy, and
+// for a model that was learned by an older build.
 func (m *Model) preferences() (n int) {
 	for i := len(m.names) - 1; i >= 0 && m.names[i].part == partPreference; i-- {
 		n++
@@ -20,10 +20,10 @@ func (m *Model) preferences() (n int) {
 	return n
 }
 
-// prefer writes by how much each action is taken rather than the law of the policy expects in the situation: 1 for the
-// action of the step that was scored last, less its expected share, and minus their shares for the others. How unusual
-// actions are shows hardly anything of a policy that likes one of them more, since this one is then unusual in some
-// situations and usual in others.
+// prefer writes the preferences of a step that was just scored: for the action of the step, 1 minus the share that the
+// law of the policy predicts in the situation, and for the other actions, minus their predicted shares. Preferences are
+// needed because a policy that takes one action more often hardly changes how unusual its actions are: that action is
+// then unusual in some situations and usual in others.
 func (s *Scorer) prefer(step *Step) {
 	if s.preferences == 0 {
 		return
@@ -51,7 +51,7 @@ func (s *Scorer) prefer(step *Step) {
 	}
 }
 
-// shares returns the sum of the predicted shares of all categories.
+// shares returns the sum of the bounded predicted shares of all categories.
 func shares(predicted []float32) (total float32) {
 	for _, p := range predicted {
 		total += share(p)

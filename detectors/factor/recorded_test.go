@@ -23,7 +23,7 @@ import (
 
 var recorded = flag.String("recorded", "", "directory with the recordings of testdata/recordings.py")
 
-// recording is the steps of episodes of an environment, in all of which the same was changed, or nothing. Its exported
+// recording holds the steps of episodes of an environment, with the same change in all of them, or none. Its exported
 // fields are the header that recordings.py writes.
 type recording struct {
 	Env, Change, Cause, Kind              string
@@ -31,10 +31,10 @@ type recording struct {
 	steps                                 []Episode
 }
 
-// healthyFresh is the number of healthy episodes at the end of a recording that the laws are not learned from.
+// healthyFresh is the number of healthy episodes at the end of a recording that are not used to learn the laws.
 const healthyFresh = 300
 
-// windows are the numbers of changed episodes that are judged.
+// windows returns the numbers of changed episodes to judge.
 func windows() []int { return []int{20, 50, 100} }
 
 func (r *recording) vocabulary() Vocabulary {
@@ -68,7 +68,7 @@ func (in *reader) floats(n int) []float32 {
 	return out
 }
 
-// next returns the next recording, nil at the end.
+// next returns the next recording; nil at the end.
 func (in *reader) next() *recording {
 	line, err := in.ReadBytes('\n')
 	if errors.Is(err, io.EOF) {
@@ -100,8 +100,8 @@ func (in *reader) next() *recording {
 	return r
 }
 
-// step reads a step: its number, whether there is a next one, whether it terminates, its observation, its action, its
-// reward, and the next observation.
+// step reads a step: its number, whether there is a next step, whether it terminates the episode, its observation, its
+// action, its reward, and the next observation.
 func (in *reader) step(r *recording, key uint64) Step {
 	s := Step{Key: key, Number: in.int()}
 	flags := in.bytes(2)
@@ -122,7 +122,7 @@ func (in *reader) step(r *recording, key uint64) Step {
 // outcome counts verdicts.
 type outcome struct{ right, unknown, wrong int }
 
-// tallies are outcomes by what was changed and by the number of episodes.
+// tallies holds outcomes by change and by number of episodes.
 type tallies map[string]map[int]outcome
 
 func (t tallies) add(row string, window int, v *Verdict, cause string) {
@@ -157,8 +157,8 @@ func (t tallies) table() string {
 	return b.String()
 }
 
-// TestBenchCauses prints how often the cause of recorded changes is named. At 100 episodes at most 4 in 203 may be wrong,
-// and no law may move in more than 1 % of healthy windows.
+// TestBenchCauses prints how often the cause of recorded changes is found. At 100 episodes, at most 4 of 203 may be
+// wrong, and no law may move in more than 1 % of the healthy windows.
 func TestBenchCauses(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(*recorded, "*.bin"))
 	if err != nil || len(files) == 0 {
@@ -179,8 +179,8 @@ func TestBenchCauses(t *testing.T) {
 	}
 }
 
-// judgeFile learns from the healthy recording at the beginning of a file, and judges the others. It returns the number of
-// healthy windows, and in how many of them a law moved.
+// judgeFile learns from the healthy recording at the beginning of a file and judges the others. It returns the number
+// of healthy windows, and the number of those in which a law moved.
 func judgeFile(t *testing.T, path string, found tallies) (judged, moved int) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -231,7 +231,7 @@ func scored(s *Scorer, episodes []Episode) []Unit {
 	return out
 }
 
-// verdictOn compares episodes with the baseline.
+// verdictOn returns the verdict on episodes, compared with the baseline.
 func verdictOn(m *Model, units []Unit) Verdict {
 	var s Signs
 	scored := make([]Scored, len(units))

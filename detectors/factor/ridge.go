@@ -2,11 +2,11 @@ package factor
 
 import "math"
 
-// shrinkage is the ridge penalty of a standardized feature, a row.
+// shrinkage is the ridge penalty of a standardized feature, per row.
 const shrinkage = 1e-4
 
-// gram is the sums from which a linear regression with an intercept is computed: the products of all features, of which
-// the first is 1, and targets.
+// gram holds the sums that determine a linear regression with an intercept: the products of all features, of which the
+// first is 1, with each other and with the targets.
 type gram struct {
 	p, q int
 	n    float64
@@ -26,7 +26,7 @@ func (g *gram) reset() {
 	clear(g.yy)
 }
 
-// add adds one row.
+// add adds one row of features and targets.
 func (g *gram) add(x, y []float32) {
 	g.n++
 	w := g.p + 1
@@ -50,7 +50,7 @@ func (g *gram) add(x, y []float32) {
 	}
 }
 
-// sum adds, or with a sign of -1 takes away, the rows of another gram.
+// sum adds the rows of another gram or, with a sign of -1, subtracts them.
 func (g *gram) sum(o *gram, sign float64) {
 	g.n += sign * o.n
 	for i := range g.xx {
@@ -64,7 +64,7 @@ func (g *gram) sum(o *gram, sign float64) {
 	}
 }
 
-// solver has the memory of a regression.
+// solver holds the memory of a regression.
 type solver struct {
 	chol []float64 // (p+1) x (p+1)
 	beta []float64 // q x (p+1), the intercept first
@@ -75,7 +75,7 @@ func newSolver(p, q int) solver {
 	return solver{make([]float64, (p+1)*(p+1)), make([]float64, q*(p+1)), make([]float64, q)}
 }
 
-// solve computes coefficients and residuals by Cholesky decomposition.
+// solve computes the coefficients and the sums of squared residuals by Cholesky decomposition.
 func (s *solver) solve(g *gram) {
 	w := g.p + 1
 	copy(s.chol, g.xx)
@@ -95,7 +95,7 @@ func (s *solver) solve(g *gram) {
 	}
 }
 
-// cholesky replaces the lower triangle of a symmetric matrix of n rows by its Cholesky factor.
+// cholesky replaces the lower triangle of a symmetric matrix with n rows by its Cholesky factor.
 func cholesky(a []float64, n int) {
 	for i := range n {
 		for j := range i + 1 {

@@ -2,28 +2,28 @@ package factor
 
 import "slices"
 
-// Signs are sums over the consecutive steps of an episode which tell broken observations from dynamics that changed.
+// Signs are sums over the consecutive steps of an episode that distinguish broken observations from changed dynamics.
 type Signs struct {
-	Pairs []Pair // of each component of the observation
-	// Begun is 1 if the first two steps of the episode were kept, and Repeated is 1 if their observations are equal: a
-	// sensor that lags has nothing to tell at first but the first observation.
+	Pairs []Pair // per component of the observation
+	// Begun is 1 if the first two steps of the episode were kept. Repeated is 1 if their observations are also equal: a
+	// lagging sensor can only repeat the first observation.
 	Begun, Repeated int32
 
-	Means []Mean // of each number that the model predicts, one regression after the other
+	Means []Mean // per number that the model predicts, one regression after the other
 }
 
-// Mean is sums over the steps in support of a law: what it expects of them, and what they are, in the unit of the number
-// or as shares of a category.
+// Mean holds sums over the steps in support of a law: the values that it predicts and the actual values, in the unit of
+// the number or as shares of a category.
 type Mean struct{ N, Expected, Actual float32 }
 
-// Pair is sums over pairs of consecutive steps.
+// Pair holds sums over pairs of consecutive steps.
 type Pair struct {
-	N, Sum, Square, Cross float32 // of the scores of the dynamics: noise of a sensor makes them alternate
-	Now, Before           float32 // squared residuals given the action of the step, and of the step before
-	Steps, Changed        float32 // steps with a next observation, and those in which it differs
+	N, Sum, Square, Cross float32 // of the scores of the dynamics, which alternate if a sensor is noisy
+	Now, Before           float32 // squared residuals, given the action of the step and that of the step before
+	Steps, Changed        float32 // number of steps with a next observation, and of those in which it differs
 }
 
-// add adds the step i of an episode, with its scores and those of the step before.
+// add adds step i of an episode, with its scores and those of the step before.
 func (s *Signs) add(by *Scorer, e Episode, i int, z, previous []float32) {
 	step, m := &e[i], by.model
 	if step.Next == nil {
@@ -47,7 +47,7 @@ func (s *Signs) add(by *Scorer, e Episode, i int, z, previous []float32) {
 			}
 		}
 	}
-	if i == 0 || e[i-1].Number+1 != step.Number || m.Vocabulary.tabular() { // states are not near one another
+	if i == 0 || e[i-1].Number+1 != step.Number || m.Vocabulary.tabular() { // discrete states have no distances
 		return
 	}
 	for at, c := range m.names {
@@ -62,11 +62,11 @@ func (s *Signs) add(by *Scorer, e Episode, i int, z, previous []float32) {
 	s.lag(by, step, &e[i-1])
 }
 
-// lagMemory is memory for the features of a step with the action of the step before, and for what is predicted of it.
+// lagMemory is scratch memory for the features of a step with the action of the step before, and for the prediction.
 type lagMemory struct{ x, predicted []float32 }
 
-// lag adds how well the action of the step before predicts the change of the observation, beside that of the step that
-// was scored last.
+// lag adds how well the action of the step before predicts the change of the observation, compared with the action of
+// the step itself, which must be the one scored last.
 func (s *Signs) lag(by *Scorer, step, before *Step) {
 	m, target := by.model, 0
 	for i := range m.regressions {
@@ -76,7 +76,7 @@ func (s *Signs) lag(by *Scorer, step, before *Step) {
 			continue
 		}
 		predicted := by.memory.predicted
-		if by.leaf[i] != nil { // it has been predicted
+		if by.leaf[i] != nil { // already predicted
 			copy(predicted, by.predicted[target:target+r.q])
 		} else {
 			r.predictChange(by.x[:r.p], predicted)
@@ -95,21 +95,21 @@ func (s *Signs) lag(by *Scorer, step, before *Step) {
 	}
 }
 
-// predictChange writes what the law predicts for features to y, whether or not they are in its support.
+// predictChange writes the law's predictions for features to y, whether or not they are in its support.
 func (r *regression) predictChange(x, y []float32) { r.leaves[leafOf(r.nodes, x)].predict(y, x) }
 
-// squaredError returns the square of what a prediction leaves of the k-th number, in variances of that number.
+// squaredError returns the squared error of the prediction of the k-th number, in variances of that number.
 func (r *regression) squaredError(k int, s *Step, predicted []float32) float32 {
 	d := r.target(s, k)/r.scale[k] - predicted[k]
 	return d * d
 }
 
-// acts reports whether the step has the action of another one.
+// acts reports whether the step has the same action as another one.
 func (s *Step) acts(as *Step) bool {
 	return s.Category == as.Category && slices.Equal(s.Action, as.Action)
 }
 
-// compare adds what the laws expect of the step that was scored last, and what it is.
+// compare adds the predicted and the actual values of the step that was scored last.
 func (s *Signs) compare(by *Scorer, step *Step) {
 	if s.Means == nil {
 		s.Means = make([]Mean, by.model.targets())
@@ -124,7 +124,7 @@ func (s *Signs) compare(by *Scorer, step *Step) {
 	}
 }
 
-// compare adds what was predicted of a step, and what it is.
+// compare adds the predicted and the actual values of a step.
 func (r *regression) compare(means []Mean, predicted []float32, s *Step) {
 	total, category := float32(1), 0
 	if r.categories {
@@ -145,7 +145,7 @@ func (r *regression) compare(means []Mean, predicted []float32, s *Step) {
 	}
 }
 
-// sum adds the signs of another episode.
+// sum adds the signs of other episodes.
 func (s *Signs) sum(o *Signs) {
 	if s.Pairs == nil && o.Pairs != nil {
 		s.Pairs = make([]Pair, len(o.Pairs))
@@ -173,7 +173,7 @@ func (s *Signs) sum(o *Signs) {
 	s.Repeated += o.Repeated
 }
 
-// correlation returns the correlation of the scores of consecutive steps, 0 with too few.
+// correlation returns the correlation between the scores of consecutive steps; 0 if there are too few.
 func (p *Pair) correlation() float32 {
 	if p.N < 30 {
 		return 0

@@ -6,15 +6,15 @@ import (
 	"sort"
 )
 
-// Observations are discrete states if each is of whole numbers, and if nearly all steps of the baseline are in some of
-// few that it visits again and again.
+// Observations are discrete states if all of their components are whole numbers, and if nearly all steps of the
+// baseline are in one of few states that it visits repeatedly.
 const (
 	maxStates    = 1024
 	leastVisits  = 4
 	visitedShare = .9
 )
 
-// statesOf returns the distinct observations of the episodes in order, one after the other; nil if they are no discrete
+// statesOf returns the distinct observations of the episodes, sorted, one after the other; nil if they are not discrete
 // states.
 func statesOf(episodes []Episode) []float32 {
 	var seen [][]float32
@@ -44,11 +44,11 @@ func statesOf(episodes []Episode) []float32 {
 	return states
 }
 
-// fractional reports whether a number is not whole.
+// fractional reports whether a number is not a whole number.
 func fractional(x float32) bool { return float64(x) != math.Trunc(float64(x)) }
 
-// discrete returns the discrete states of the episodes; nil if they have none, or if numbers predict the next
-// observation better: a count of things is whole, too.
+// discrete returns the discrete states of the episodes. It returns nil if they have none, or if regressions on numbers
+// predict the next observation better: a count of things is a whole number, too.
 func (v Vocabulary) discrete(episodes []Episode) []float32 {
 	l := v.layout()
 	if l.Categories == 0 || l.features() > maxFeatures || len(episodes) < LeastEpisodes || v.Columns != nil {
@@ -79,7 +79,7 @@ func (v *Vocabulary) tabular() bool { return v.States != nil }
 // states returns the number of discrete states.
 func (v *Vocabulary) states() int { return len(v.States) / len(v.Names) }
 
-// stateOf returns the index of a discrete state, -1 of one that the baseline does not have.
+// stateOf returns the index of a discrete state; -1 if the baseline does not include it.
 func (v *Vocabulary) stateOf(observation []float32) int {
 	d := len(v.Names)
 	i, found := sort.Find(v.states(), func(i int) int { return slices.Compare(observation, v.States[i*d:(i+1)*d]) })
@@ -89,9 +89,9 @@ func (v *Vocabulary) stateOf(observation []float32) int {
 	return i
 }
 
-// surprisal returns the negative log-likelihood of changes of whole numbers, in nats. Each is normal around its
-// prediction with the variance of its leaf, and rounded. In each leaf, one step more is taken to have led to any of so
-// many states.
+// surprisal returns the negative log-likelihood of changes of whole numbers, in nats. Each change is normal around its
+// prediction, with the variance of its leaf, and rounded. Each leaf counts one additional step that may have led to any
+// of the states.
 func (r *regression) surprisal(rows []sampled, states int) (nats float64) {
 	counts, squares := make([]float64, len(r.leaves)), make([]float64, len(r.leaves)*r.q)
 	leaves, errors := make([]int, len(rows)), make([]float64, len(rows)*r.q)
@@ -117,14 +117,14 @@ func (r *regression) surprisal(rows []sampled, states int) (nats float64) {
 	return nats
 }
 
-// rounded returns the probability that a normal number of that standard deviation is within half of x.
+// rounded returns the probability that a normal number with standard deviation sd is within half of x.
 func rounded(x, sd float64) float64 {
 	scale := 1 / (math.Sqrt2 * max(sd, 1e-6))
 	return .5 * (math.Erf((x+.5)*scale) - math.Erf((x-.5)*scale))
 }
 
-// surprisal returns the negative log-likelihood of the next states of every other episode, in nats. In each situation,
-// one step more is taken to have led to any state.
+// surprisal returns the negative log-likelihood of the next states of every other episode, in nats. Each situation
+// counts one additional step that may have led to any state.
 func (m *Model) surprisal(r *regression, episodes []Episode) (nats float64) {
 	each := 1 / float64(m.Vocabulary.states())
 	for _, v := range m.visits(r, episodes, 1) {

@@ -18,24 +18,24 @@ const (
 	mazeSteps = 40
 )
 
-// maze is an agent that walks to the last cell of a grid. The numbers of cells say nothing of where they are. Its fields
-// are what a change changes.
+// maze is an agent that walks to the last cell of a grid, whose cells are numbered at random. Its fields are what a
+// test can change.
 type maze struct {
 	clever  float64 // share of steps towards the goal; the others are random
 	slips   float64 // share of steps in a random direction
-	shut    bool    // the door from the cell beside the goal
+	shut    bool    // whether the door from the cell beside the goal is shut
 	worth   float64 // of the goal
 	toll    float64 // of a step
-	near    bool    // episodes start in the rows that they do not start in otherwise
-	late    bool    // the observation is that of the step before
-	dead    bool    // the observation is always the same
-	noise   float64 // share of observations that are of any cell
-	renamed float32 // is added to the numbers of cells
+	near    bool    // whether episodes start in the rows in which they otherwise do not
+	late    bool    // whether the observation is that of the step before
+	dead    bool    // whether the observation is always the same
+	noise   float64 // share of observations of a random cell
+	renamed float32 // added to the numbers of cells
 }
 
 func calm() maze { return maze{clever: .7, slips: .2, worth: 1, toll: .1} }
 
-// numbered is the numbers of cells.
+// numbered returns the numbers of the cells.
 func numbered() []int { return rand.New(rand.NewPCG(77, 7)).Perm(mazeSide * mazeSide) }
 
 func (w maze) told(seed uint64, n int) []Told {
@@ -73,7 +73,7 @@ func (w maze) told(seed uint64, n int) []Told {
 	return units
 }
 
-// acts goes down or right, towards the goal, or anywhere.
+// acts returns the action of a step: down or right, towards the goal, or any direction.
 func (w maze) acts(rng *rand.Rand, at int) int {
 	row, column := at/mazeSide, at%mazeSide
 	switch {
@@ -97,7 +97,7 @@ func (w maze) moves(rng *rand.Rand, at, a int) int {
 	return inside(at/mazeSide+[]int{-1, 1, 0, 0}[a])*mazeSide + inside(at%mazeSide+[]int{0, 0, -1, 1}[a])
 }
 
-// mapped is the laws of a calm maze.
+// mapped returns the laws of a calm maze.
 var mapped = sync.OnceValue(func() *Model {
 	var l Laws
 	l.Freeze(calm().told(1, 500), 0, defaultBytes)
@@ -126,7 +126,7 @@ func TestTheLawOfStatesThatMovedIsNamed(t *testing.T) {
 		"one door is shut":      {func(w *maze) { w.shut = true }, ByEnvironment, Dynamics},
 		"another goal":          {func(w *maze) { w.worth = .5 }, ByReward, Reward},
 		"another toll":          {func(w *maze) { w.toll = .2 }, ByReward, Reward},
-		"noisy sensors":         {func(w *maze) { w.noise = .2 }, ByEnvironment, Dynamics}, // as nothing tells them from other dynamics
+		"noisy sensors":         {func(w *maze) { w.noise = .2 }, ByEnvironment, Dynamics}, // like other dynamics
 		"late sensors":          {func(w *maze) { w.late = true }, ByObservations, Dynamics},
 		"a sensor that is dead": {func(w *maze) { w.dead = true }, ByObservations, Dynamics},
 	} {
@@ -144,8 +144,8 @@ func TestTheLawOfStatesThatMovedIsNamed(t *testing.T) {
 	}
 }
 
-// An agent that learns adapts to other dynamics of its states, and its policy moves then, too. While these are only
-// suspected, it is not called the cause.
+// An agent that learns adapts to changed dynamics of its states, so its policy moves, too. While such a change is only
+// suspected, the policy is not called the cause.
 func TestWhatAnAgentAdaptsToIsTheCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, dynamics, z float64 // effects, and how sure that of the dynamics is
@@ -172,12 +172,13 @@ func TestWhatAnAgentAdaptsToIsTheCause(t *testing.T) {
 	}
 }
 
-// In 40 windows of 50 healthy units no law of states moves: at a chance of 4e-4 each, one would in 1.6 %.
+// In 40 windows of 50 healthy units, no law of states moves: at a chance of 4e-4 per window, at least one would in 1.6
+// %.
 func TestHealthyUnitsMoveNoLawOfStates(t *testing.T) {
 	moveNoLaw(t, lawsOfStates(t), calm().told(3, 2000), 50)
 }
 
-// Where the agent goes says nothing of a law of states: one that acts at random moves only that of the policy.
+// Laws of states do not depend on where the agent goes: one that acts at random only moves the law of the policy.
 func TestSimOtherPoliciesMoveNoOtherLawOfStates(t *testing.T) {
 	base := lawsOfStates(t)
 	for seed, clever := range []float64{0, .2, .4, .9} {
@@ -194,7 +195,7 @@ func TestSimOtherPoliciesMoveNoOtherLawOfStates(t *testing.T) {
 	}
 }
 
-// States that the baseline does not have are new ground.
+// States that the baseline does not include are not in support.
 func TestUnknownStatesAreNewGround(t *testing.T) {
 	l := lawsOfStates(t)
 	w := calm()
@@ -209,8 +210,8 @@ func TestUnknownStatesAreNewGround(t *testing.T) {
 	}
 }
 
-// Only numbers that name few states, again and again, are states, and only where they predict the next one better than
-// as numbers.
+// Numbers are states only if they have few values that recur, and if they predict the next one better as states than as
+// numbers.
 func TestWhichObservationsAreStates(t *testing.T) {
 	stock := func(seed uint64, n, most int, of func(int) float32) []Told {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -250,7 +251,7 @@ func TestWhichObservationsAreStates(t *testing.T) {
 	}
 }
 
-// halved halves the numbers of states.
+// halved divides the numbers of states by two.
 func halved(units []Told) []Told {
 	for i := range units {
 		for k := range units[i].Steps.At {
@@ -260,7 +261,7 @@ func halved(units []Told) []Told {
 	return units
 }
 
-// columns divides the number of a state into two.
+// columns splits the number of a state into two components.
 func columns(units []Told) []Told {
 	for i := range units {
 		s := units[i].Steps
@@ -274,8 +275,8 @@ func columns(units []Told) []Told {
 	return units
 }
 
-// The rank of what follows is the share of what is likelier, or smaller, and a random part of its own, as counted one by
-// one.
+// The rank of a result is the share of likelier, or smaller, results plus a random part of its own share. The expected
+// values are counted one by one.
 func TestRanksInCells(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for _, values := range [][]float32{nil, {0}} {
@@ -294,7 +295,7 @@ func TestRanksInCells(t *testing.T) {
 				}
 			}
 			for what := range int32(8) {
-				what-- // of which some never followed
+				what-- // so that some results never followed
 				before := 0
 				for other, k := range counts {
 					own := counts[what]
@@ -312,7 +313,7 @@ func TestRanksInCells(t *testing.T) {
 	}
 }
 
-// Of too many situations the commonest ones stay.
+// If there are too many situations, the most common ones are kept.
 func TestCommonSituationsStay(t *testing.T) {
 	var visits []visit
 	for key := range uint64(20) {
@@ -356,7 +357,8 @@ func TestLawsOfStatesKeepToTheirMemory(t *testing.T) {
 	}
 }
 
-// What is saved judges as what was never stopped. A build that knows no states finds no laws.
+// Restored laws give the same verdicts as those that were never saved. A build without discrete states does not find
+// laws in the saved state.
 func TestLawsOfStatesAreSaved(t *testing.T) {
 	l := lawsOfStates(t)
 	numbers, states := WiresOf(l.Model)
@@ -401,14 +403,14 @@ func TestSimScoresOfStatesAreNormal(t *testing.T) {
 		}
 		mean, square := sum/n, squares/n
 		t.Logf("%s: mean %.3f, mean square %.3f over %v", f, mean, square, n)
-		// Standard errors of independent scores, and an allowance for what the sketches of the folds do not know.
+		// Standard errors of independent scores, with an allowance for what the sketches of the folds miss.
 		if math.Abs(mean) > .03+3/math.Sqrt(n) || math.Abs(square-1) > .1+3*math.Sqrt(2/n) {
 			t.Errorf("%s: mean %v, mean square %v over %v", f, mean, square, n)
 		}
 	}
 }
 
-// Cells of a damaged snapshot are refused as it is read, and not by a panic at the next step.
+// Damaged cells in a snapshot are refused when it is read, and do not cause a panic at the next step.
 func TestDamagedCellsAreRefused(t *testing.T) {
 	for name, damage := range map[string]func(*ModelWire, *cellsWire){
 		"a first result that is not there": func(_ *ModelWire, c *cellsWire) { c.All[len(c.All)-1].From = int32(len(c.Results)) },

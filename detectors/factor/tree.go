@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// Bounds of the trees.
+// Limits of the trees.
 const (
 	maxLeaves     = 64
-	bins          = 8       // between which a node may be split by a feature
-	splitFeatures = 16      // of a node, at most, that it may be split by
-	splitRows     = 2048    // of a node, at most, that its split is chosen by
-	leastSplit    = 256     // of them, at least, however much they cost
-	splitCost     = 4 << 20 // products of features for a node, beyond which fewer rows choose
-	leastRows     = 24      // of a leaf
+	bins          = 8       // number of intervals of a feature, between which a node may be split
+	splitFeatures = 16      // maximum number of features considered for a split
+	splitRows     = 2048    // maximum number of rows used to choose a split
+	leastSplit    = 256     // minimum number of these rows, regardless of their cost
+	splitCost     = 4 << 20 // number of products of features per node beyond which fewer rows are used
+	leastRows     = 24      // minimum number of rows of a leaf
 )
 
-// node is a node of a tree. A leaf has no feature.
+// node is a node of a tree. A leaf has no feature to split by.
 type node struct {
-	feature int16 // -1 of a leaf
-	next    int16 // the child for values up to the threshold, followed by the other; of a leaf its index
+	feature int16 // -1 for a leaf
+	next    int16 // the child for values up to the threshold, followed by the other child; for a leaf, its index
 	at      float32
 }
 
-// table is rows of features and targets.
+// table holds rows of features and targets.
 type table struct {
 	p, q       int
 	categories bool
 	x, y       []float32
-	floor      float64 // of a mean squared residual: less is not noticed
+	floor      float64 // mean squared residual below which differences do not matter
 }
 
 func (t *table) rows() int            { return len(t.y) / t.q }
@@ -44,17 +44,17 @@ type grower struct {
 	nodes     []node
 }
 
-// open is a leaf that may be split.
+// open is a leaf with the best split found for it.
 type open struct {
 	node    int
 	rows    []int32
 	feature int
 	at      float32
-	gain    float64 // in nats, less what the additional coefficients cost; up to 0 is no split
+	gain    float64 // in nats, minus the cost of the additional coefficients; not positive if there is no split
 }
 
-// grow returns the nodes of a tree of at most maxLeaves leaves. The leaf whose split explains most is split first, so
-// pruned trees are those that would have been grown with fewer leaves.
+// grow returns the nodes of a tree with at most maxLeaves leaves. The leaf whose split explains most is split first, so
+// a pruned tree equals the one that would have been grown with fewer leaves.
 func grow(t *table) []node {
 	g := grower{table: t, all: newSolver(t.p, t.q), left: newSolver(t.p, t.q), sum: newGram(t.p, t.q), rest: newGram(t.p, t.q)}
 	for i := range g.bin {
@@ -87,7 +87,7 @@ func grow(t *table) []node {
 	return prune(g.nodes, len(fringe))
 }
 
-// prune returns the tree of the first splits that has at most so many leaves, which it numbers.
+// prune returns the tree of the first splits with at most the given number of leaves, and numbers the leaves.
 func prune(nodes []node, leaves int) []node {
 	size := min(len(nodes), 2*leaves-1)
 	out := slices.Clone(nodes[:size])
@@ -111,7 +111,7 @@ func (t *table) membersOf(nodes []node) [][]int32 {
 	return members
 }
 
-// part divides the rows of a leaf.
+// part divides the rows of a leaf by its split.
 func (g *grower) part(o open) (low, high []int32) {
 	for _, r := range o.rows {
 		if g.row(int(r))[o.feature] <= o.at {
@@ -123,7 +123,8 @@ func (g *grower) part(o open) (low, high []int32) {
 	return low, high
 }
 
-// consider finds the best split of a leaf. Of many features it tries some, and those of other nodes others.
+// consider finds the best split of a leaf. If there are many features, it considers some of them, which differ from
+// node to node.
 func (g *grower) consider(at int, rows []int32) open {
 	o := open{node: at, rows: rows}
 	least := max(leastRows, 2*(g.p+1))
@@ -167,7 +168,7 @@ func cutsOf(values []float32) []float32 {
 	return cuts
 }
 
-// try improves the split of a leaf by one along a feature.
+// try updates the split of a leaf if a split along feature f is better.
 func (g *grower) try(o *open, f int, cuts []float32, sample []int32, least, scale float64) {
 	for i := range len(cuts) + 1 {
 		g.bin[i].reset()
@@ -203,7 +204,7 @@ func (g *grower) try(o *open, f int, cuts []float32, sample []int32, least, scal
 	}
 }
 
-// free returns the number of independent targets.
+// free returns the number of independent targets: the shares of categories count as one.
 func (g *grower) free() int {
 	if g.categories {
 		return 1
@@ -211,8 +212,8 @@ func (g *grower) free() int {
 	return g.q
 }
 
-// misfit returns the negative log-likelihood of the normal residuals of n rows with these sums of squares, but for a
-// constant. A leaf in which the law is narrow is worth a separate leaf.
+// misfit returns the negative log-likelihood, up to a constant, of the normal residuals of n rows with the given sums
+// of squares. It rewards splitting off a region in which residuals are small.
 func (g *grower) misfit(sse []float64, n float64) float64 {
 	sum, total := 0., 0.
 	for _, s := range sse {
@@ -225,7 +226,7 @@ func (g *grower) misfit(sse []float64, n float64) float64 {
 	return sum
 }
 
-// leafOf returns the index of the leaf in which a row of features lies.
+// leafOf returns the index of the leaf that a row of features belongs to.
 func leafOf(nodes []node, x []float32) int {
 	n := nodes[0]
 	for n.feature >= 0 {

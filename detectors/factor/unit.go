@@ -6,21 +6,21 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Unscored is the score of a coordinate that a step says nothing about, or outside its support.
+// unscored is the score of a coordinate that does not apply to a step, or whose support does not include the step.
 var unscored = float32(math.NaN())
 
-// Scorer scores steps under a model. It is not for use by several goroutines.
+// Scorer scores steps under a model. It is not safe for concurrent use.
 type Scorer struct {
 	model     *Model
 	x         []float32 // features of the last step
-	near      []float32 // memory for as many
+	near      []float32 // scratch memory for as many features
 	z         []float32
-	predicted []float32 // of each regression one after the other, where leaf is not nil
-	leaf      []*leaf   // of each regression, in which the last step was in support; else nil
+	predicted []float32 // of each regression in turn; only valid where leaf is not nil
+	leaf      []*leaf   // of each regression: the leaf with the last step in its support, or nil
 	halves    halves
 	memory    lagMemory
 
-	preferences int // of the coordinates, the last ones
+	preferences int // number of coordinates that are preferences, the last ones
 }
 
 // NewScorer returns a scorer of a model.
@@ -35,9 +35,9 @@ func NewScorer(m *Model) *Scorer {
 	}
 }
 
-// Step returns the normal scores of a step, one for each coordinate, until the next call; NaN where the law says
-// nothing about the step. Those of preferences are prefer's. It counts, for each factor, the parts that the step could
-// have been scored in, and those in whose support it is.
+// Step returns the normal scores of a step, one per coordinate; NaN where the law does not apply to the step. The slice
+// is valid until the next call. Step does not set the scores of preferences, see prefer. For each factor, it adds to
+// asked the number of parts that apply to the step, and to supported the number of those whose support includes it.
 func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
 	var where place
 	if s.model.Vocabulary.tabular() {
@@ -76,8 +76,8 @@ func fill(z []float32) {
 	}
 }
 
-// scoreInto writes the scores of a step to z, and what is predicted of it. It returns the leaf in whose support the step
-// is, nil if it is in none.
+// scoreInto writes the scores of a step to z, and the predictions to predicted. It returns the leaf whose support
+// includes the step; nil if there is none.
 func (r *regression) scoreInto(z, predicted []float32, s *Step, x, near []float32) *leaf {
 	l := &r.leaves[leafOf(r.nodes, x)]
 	if l.law == nil || l.distance(l.radius, x, near) > l.radius {
@@ -100,7 +100,7 @@ func (r *regression) scoreInto(z, predicted []float32, s *Step, x, near []float3
 	return l
 }
 
-// read writes what the part predicts of a step to y, the category as 1 among zeros. It returns the category.
+// read writes the values of a step that the part predicts to y, a category as 1 among zeros. It returns the category.
 func (r *regression) read(s *Step, y []float32) (category int) {
 	if r.categories {
 		return oneOf(y, r.category(s))
@@ -111,7 +111,7 @@ func (r *regression) read(s *Step, y []float32) (category int) {
 	return 0
 }
 
-// category returns the category that the part predicts of a step.
+// category returns the category of a step that the part predicts.
 func (r *regression) category(s *Step) int {
 	if r.part == partPolicy {
 		return s.Category
@@ -122,7 +122,7 @@ func (r *regression) category(s *Step) int {
 	return 0
 }
 
-// target returns what the part predicts of a step, in its own unit.
+// target returns the k-th number of a step that the part predicts, in its own unit.
 func (r *regression) target(s *Step, k int) float32 {
 	switch r.part {
 	case partStart:
@@ -136,21 +136,22 @@ func (r *regression) target(s *Step, k int) float32 {
 	}
 }
 
-// Unit is the scores of an episode.
+// Unit holds the scores of an episode.
 type Unit struct {
 	Scored
 	Signs   Signs
 	Factors [Factors]Scores
-	Moved   Scores // of the component of the observation that moved most; no steps if that is not known
+	Moved   Scores // of the component of the observation that moved most; zero if that is unknown
 }
 
-// Scores is the scores of the steps of an episode under all parts of a law together.
+// Scores holds the number of scores of an episode's steps under all parts of a law together, and their mean and mean
+// square.
 type Scores struct {
 	N            int
 	Mean, Square float64
 }
 
-// add adds the sums of so many scores of a part.
+// add adds the sums of n scores of a part.
 func (s *Scores) add(n int32, sum, squares float32) {
 	s.N += int(n)
 	s.Mean += float64(sum)

@@ -7,21 +7,21 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// baseline is the scores of the episodes that the laws were measured on.
+// baseline holds the scores of the episodes that the laws were measured on.
 type baseline struct {
-	columns []column // mean and mean square of each coordinate, in turn; none of the mean squares of preferences
+	columns []column // mean and mean square of each coordinate in turn; those of the mean squares of preferences are empty
 	signs   Signs
 }
 
-// column is one number of an episode's scores over the baseline.
+// column is one number of an episode's scores, summarized over the baseline.
 type column struct {
-	n        int // episodes with a value
+	n        int // number of episodes with a value
 	mean, sd float64
-	sorted   []float32 // values, at most columnSize
-	spread   float64   // variance of the mean of many episodes, in that of independent ones
+	sorted   []float32 // at most columnSize values
+	spread   float64   // variance of the mean of many episodes, relative to that of independent ones
 }
 
-// columnSize is the number of values that are kept of a column.
+// columnSize is the maximum number of values that are kept per column.
 const columnSize = 128
 
 // summarize scores the episodes that the laws were measured on.
@@ -39,7 +39,7 @@ func (m *Model) summarize(episodes []Episode) {
 	}
 }
 
-// values returns a column of the scores of units: the means of even ones, the mean squares of odd ones.
+// values returns a column of the scores of units: a mean if c is even, a mean square if it is odd.
 func values(units []Scored, c int) []float64 {
 	var out []float64
 	for i := range units {
@@ -70,7 +70,7 @@ func columnOf(x []float64) column {
 	return c
 }
 
-// supported returns the share of steps in support of each factor.
+// supported returns, for each factor, the share of steps in support.
 func supported(units []Scored) (share [Factors]float64) {
 	for f := range Factors {
 		asked, in := 0., 0.
@@ -90,34 +90,34 @@ func supported(units []Scored) (share [Factors]float64) {
 type Shift struct {
 	Coordinate Coordinate
 	Spread     bool    // the mean square moved, and not the mean
-	Effect     float64 // in standard deviations of the scores of a baseline episode
+	Effect     float64 // in standard deviations over the episodes of the baseline
 	Z          float64 // mean normal score of the ranks, in standard errors
 }
 
-// Movement is what a factor has done.
+// Movement describes how a factor has moved.
 type Movement struct {
 	Moved    bool
-	Foremost Shift   // the moved coordinate of the largest effect, or the one with the largest |Z|
-	Level    float64 // Z of the mean of that coordinate, if its mean square is the foremost
-	Support  float64 // the share of steps that could be compared; NaN if there were none
+	Foremost Shift   // the moved coordinate with the largest effect or, if none has moved, the one with the largest |Z|
+	Level    float64 // Z of the mean of that coordinate, if Foremost is its mean square
+	Support  float64 // share of steps that could be compared; NaN if there were none
 }
 
-// stillLevel is the |Z| up to which a mean has not moved.
+// stillLevel is the |Z| up to which a mean counts as not moved.
 const stillLevel = 3
 
-// scatters reports whether values spread further, around the same mean.
+// scatters reports whether values spread wider around the same mean.
 func (m *Movement) scatters() bool {
 	return m.Moved && m.Foremost.Spread && m.Foremost.Effect > 0 && math.Abs(m.Level) < stillLevel
 }
 
-// Verdict is what episodes show of each factor, compared with the baseline.
+// Verdict describes how the factors of some episodes compare with the baseline.
 type Verdict struct {
 	Episodes int
-	Learns   bool // the policy learns, so that its law moves by design
+	Learns   bool // whether the policy learns, so that its law moves by design
 	Factors  [Factors]Movement
 	Broken   Broken
 	Cause    Cause
-	Examples []Example // of each factor that has moved, what shows it best
+	Examples []Example // the clearest example for each factor that has moved
 }
 
 // Moved reports whether any factor has moved.
@@ -125,15 +125,16 @@ func (v *Verdict) Moved() bool {
 	return slices.ContainsFunc(v.Factors[:], func(m Movement) bool { return m.Moved })
 }
 
-// What rules the other laws out, so that the policy is left.
+// Conditions to rule out the other laws, so that only the policy remains as the cause.
 const (
-	leftEpisodes = 50 // at least, or a law that has moved might not show it
-	leftLevel    = 4  // |Z| of the law of the policy
+	leftEpisodes = 50 // minimum number of episodes; with fewer, a law that has moved might not show it
+	leftLevel    = 4  // minimum |Z| of the law of the policy
 	leftSupport  = .5
 )
 
-// Learn says that the policy learns. Its actions, and the states that it visits, then move by design and tell nothing of
-// the cause. But where its law stands out while the others are judged and have not moved, it is what is left.
+// Learn adapts the verdict to a policy that learns. Its actions, and the states that it visits, move by design and are
+// no evidence of the cause. But if its law stands out, while the other laws have been judged and have not moved, the
+// policy is the cause.
 func (v *Verdict) Learn() {
 	v.Learns = true
 	policy := &v.Factors[Policy]
@@ -149,7 +150,7 @@ func (v *Verdict) Learn() {
 		return
 	}
 	for f, m := range v.Factors {
-		known := Factor(f) == Start || !(m.Support < leftSupport) // without steps to compare there is no such law
+		known := Factor(f) == Start || !(m.Support < leftSupport) // without steps to compare, a law does not exist
 		if Factor(f) != Policy && (!known || math.Abs(m.Foremost.Z) >= stillLevel) {
 			return
 		}
@@ -157,18 +158,19 @@ func (v *Verdict) Learn() {
 	v.Cause, policy.Moved = ByPolicy, true
 }
 
-// What a policy that follows another world shows at most: a broken one goes further.
+// Limits for a policy that only follows another environment. A broken policy exceeds them.
 const (
-	followsEffect = 2 // of how much it likes an action
-	followsRatio  = 4 // of how unusual its actions are, in how far the dynamics stand out
+	followsEffect = 2 // of preferences for actions
+	followsRatio  = 4 // effect of the policy, relative to that of the dynamics
 
-	// A broken policy goes elsewhere, where few steps are in support, and moves the dynamics a little. With fewer steps in
-	// support, they must have moved further than that.
+	// A broken policy visits other states, where few steps are in support, and moves the dynamics a little. With less
+	// support than adaptsSupport, the dynamics must therefore have moved by at least adaptsEffect.
 	adaptsSupport = .7
 	adaptsEffect  = 1.5
 )
 
-// adapts reports whether the dynamics have moved and a policy that learns adapts to them, which moves its own law as well.
+// adapts reports whether the dynamics have moved and the policy learns to adapt to them, which moves its own law as
+// well.
 func (v *Verdict) adapts() bool {
 	dynamics := v.effect(Dynamics)
 	if dynamics <= v.effect(Reward) {
@@ -179,8 +181,9 @@ func (v *Verdict) adapts() bool {
 	return known && v.effect(Policy) < environmentRatio*dynamics
 }
 
-// follows reports whether a policy that learns, whose law has moved, may only follow another world: it likes some actions
-// more, and none that it does is unusual, or the dynamics stand out and not much less than it does.
+// follows reports whether a policy that learns, and whose law has moved, may only follow another environment: either it
+// prefers some actions more and none of its actions is unusual, or the dynamics stand out, not much less than the
+// policy.
 func (v *Verdict) follows() bool {
 	if v.Factors[Policy].Foremost.Coordinate.part == partPreference && v.effect(Policy) < followsEffect {
 		return true
@@ -190,18 +193,18 @@ func (v *Verdict) follows() bool {
 	return apart && v.effect(Policy) < followsRatio*math.Abs(dynamics.Effect)
 }
 
-// MovesByDesign reports whether signals may have moved because the policy learns, and for nothing else: no law of the
-// world stands out, even a little.
+// MovesByDesign reports whether the only reason why signals have moved may be that the policy learns: neither the
+// dynamics nor the starts stand out even slightly.
 func (v *Verdict) MovesByDesign() bool {
 	return v.Learns && math.Abs(v.Factors[Dynamics].Foremost.Z) < stillLevel && math.Abs(v.Factors[Start].Foremost.Z) < stillLevel
 }
 
-// Example is what a law expects of the steps since the onset in the same situations, and what they are.
+// Example compares the steps since the onset with what a law predicts in the same situations.
 type Example struct {
 	Factor    Factor
-	Name      string // of the observation or of the action; "" for rewards, ends, and the only number of an action
-	Share     bool   // of steps: those with the action Name, with one value of the label Name, or those that end an episode; else a mean
-	Otherwise bool   // its mean may be as expected, and yet its values are not; Expected and Actual do not show it
+	Name      string // of the observation or the action; empty for rewards, ends, and the only number of an action
+	Share     bool   // shares of steps (with the action Name, with a value of the label Name, or that end an episode) or means
+	Otherwise bool   // the spread has changed, which Expected and Actual do not show
 	Expected  float64
 	Actual    float64
 }
@@ -222,7 +225,7 @@ func (m *Model) judge(units []Scored, signs *Signs) Verdict {
 	for f := range v.Factors {
 		v.Factors[f].Support = share[f]
 	}
-	level := 0. // of the column before, which is the mean where this is the mean square
+	level := 0. // of the preceding column, which is the mean if this one is the mean square
 	for c := range m.baseline.columns {
 		at := m.names[c/2]
 		s := m.baseline.columns[c].compare(values(units, c))
@@ -239,15 +242,16 @@ func (m *Model) judge(units []Scored, signs *Signs) Verdict {
 	return v
 }
 
-// Thresholds from which a factor has moved: the probability of such scores where it has not, and the effect.
+// A factor has moved if the probability of such scores without a movement is below movedChance and the effect exceeds
+// movedEffect.
 const (
 	movedChance = 1e-4
 	movedEffect = .5
 )
 
-// take notes a coordinate of the factor, which has so many numbers in all, if it is the foremost one so far, and reports
-// whether it is. The ratios of causes are those of how unusual steps are, so that preferences decide only where that has
-// not moved.
+// take makes a coordinate the foremost one of the factor, and returns true, if it moved further than the others so far.
+// tests is the number of columns of the factor, for the Bonferroni correction. The ratios that determine a cause refer
+// to how unusual steps are, so preferences only count if that has not moved.
 func (m *Movement) take(s Shift, tests int) bool {
 	if m.Moved && s.Coordinate.part == partPreference && m.Foremost.Coordinate.part != partPreference {
 		return false
@@ -263,7 +267,7 @@ func (m *Movement) take(s Shift, tests int) bool {
 	return false
 }
 
-// compare returns how far values have moved from the column.
+// compare returns how far values have moved from those of the column.
 func (c *column) compare(x []float64) Shift {
 	m, n, size := float64(c.n), float64(len(x)), float64(len(c.sorted))
 	if n < 5 || m < 20 {
@@ -287,7 +291,7 @@ func (c *column) compare(x []float64) Shift {
 	return s
 }
 
-// Cause is what the factors say of the cause of a drift.
+// Cause is the cause of a drift, as derived from the factors.
 type Cause uint8
 
 // The causes.
@@ -304,34 +308,35 @@ func (c Cause) String() string {
 	return [...]string{"unknown", "policy", "environment", "reward_function", "observations"}[c]
 }
 
-// Broken says why the observations, and not the dynamics, have changed.
+// Broken is the way in which the observations, and not the dynamics, have changed.
 type Broken uint8
 
-// Signs of broken observations.
+// Signs of broken observations. Whole means none.
 const (
 	Whole   Broken = iota
-	Noisy          // changes of the observation alternate, as those of a noisy sensor do
+	Noisy          // changes of the observation alternate, as with a noisy sensor
 	Delayed        // the observation follows the action of the step before
-	Stuck          // a component does not change any more
+	Stuck          // a component no longer changes
 	Shifted        // a component has another zero or another scale
 )
 
-// Ratios of effects from which one factor outweighs others.
+// Ratios between effects from which on one factor outweighs others.
 const (
 	rewardRatio      = 1.2
 	environmentRatio = 2.5
 	policyRatio      = 1.2
 	leastSupport     = .3
 
-	// Other rewards bring an agent nowhere new. Where it is, laws err on steps that are only just in support.
+	// Another reward function does not lead an agent into new situations. With less support, the law of rewards may
+	// have moved because it is inaccurate at the edge of its support.
 	rewardSupport = .6
 
-	// Laws of discrete states are not moved by an agent that goes elsewhere. Where dynamics have moved, it may be these
-	// that the policy adapts to, and it is not called the cause.
+	// Laws of discrete states are not moved by an agent that visits other states. If the dynamics have moved, the
+	// policy may have adapted to them, and is therefore not called the cause.
 	exactRatio = 1
 )
 
-// effect returns how far a factor has moved, 0 if it has not.
+// effect returns how far a factor has moved; 0 if it has not.
 func (v *Verdict) effect(f Factor) float64 {
 	if !v.Factors[f].Moved {
 		return 0
@@ -339,15 +344,15 @@ func (v *Verdict) effect(f Factor) float64 {
 	return math.Abs(v.Factors[f].Foremost.Effect)
 }
 
-// suspects reports whether a factor may have moved although not enough episodes show it: not yet, or no longer, since the
-// agent has learned to avoid what changed.
+// suspects reports whether a factor may have moved although not enough episodes show it, because it is too early, or
+// because the agent has learned to avoid the change.
 func (v *Verdict) suspects(f Factor) bool {
 	s := &v.Factors[f].Foremost
 	return !v.Factors[f].Moved && math.Abs(s.Z) > stillLevel && math.Abs(s.Effect) > movedEffect
 }
 
-// cause returns the cause in the order in which effects follow one another: broken observations move every law, a
-// reward function none but its own. exact is set where the laws are those of discrete states.
+// cause returns the cause. It checks causes in the order in which effects follow from each other: broken observations
+// move every law, a reward function only its own. exact is true for laws of discrete states.
 func (v *Verdict) cause(exact bool) Cause {
 	start, policy, dynamics, reward := v.effect(Start), v.effect(Policy), v.effect(Dynamics), v.effect(Reward)
 	switch {
@@ -367,7 +372,7 @@ func (v *Verdict) cause(exact bool) Cause {
 	return Unknown
 }
 
-// Thresholds of the signs.
+// Thresholds of the signs, see broken, unexplained and shifted.
 const (
 	alternating   = -.15
 	alternatingIn = .7
@@ -375,17 +380,18 @@ const (
 	stuckShare    = .01
 	repeatedShare = .5
 
-	// Of values that are drawn again at each step, changes leave .7; of those that return to a mean slowly, nearly 1.
+	// If a value is drawn independently at each step, its changes leave .7; if it slowly returns to a mean, they leave
+	// nearly 1.
 	mostUnexplained = .6
 
-	clearEffect = 1 // of the dynamics, which move a little by chance where situations are new
+	clearEffect = 1 // of the dynamics, which move slightly by chance in new situations
 )
 
-// broken looks for signs that the observations are broken which the baseline does not have. A baseline without
-// consecutive steps has nothing to compare with.
+// broken returns the first sign of broken observations that the baseline does not show as well. A baseline without
+// consecutive steps cannot be compared with.
 func (m *Model) broken(s *Signs, v *Verdict) Broken {
 	base := &m.baseline.signs
-	if base.Pairs == nil || m.Vocabulary.tabular() && v.effect(Dynamics) == 0 { // an agent may stand still where it never was
+	if base.Pairs == nil || m.Vocabulary.tabular() && v.effect(Dynamics) == 0 { // an agent may stay in a new state
 		return Whole
 	}
 	alternate, known, now, before := 0, 0, float32(0), float32(0)
@@ -419,8 +425,9 @@ func (m *Model) broken(s *Signs, v *Verdict) Broken {
 	return Whole
 }
 
-// unexplained returns the share of the spread of a component's changes that the dynamics leave, 1 for other coordinates: the
-// mean interquartile range of what is left of them, in that of a normal law with their standard deviation.
+// unexplained returns the share of the spread of a component's changes that the dynamics do not explain: the mean
+// interquartile range of the residuals, relative to that of a normal distribution with the standard deviation of the
+// changes. It returns 1 for other coordinates.
 func (m *Model) unexplained(c Coordinate) float64 {
 	sum, leaves := 0., 0.
 	for i := range m.regressions {
@@ -442,10 +449,11 @@ func (m *Model) unexplained(c Coordinate) float64 {
 	return sum / leaves / 1.349
 }
 
-// shifted reports whether the observations mean something else than before. Only that moves the mean of the first ones and
-// what follows all of them at once, where the dynamics explain most of what follows; visitors who are drawn at random may be
-// others at first and later. Only that clearly moves what follows steps, and rewards still further: rewards that are scored
-// otherwise do not touch the dynamics, and in another world they move less. Both at once look the same.
+// shifted reports whether the meaning of the observations has changed, such as their zero or scale. There are two
+// cases. Either the start and the dynamics have both moved, and the dynamics explain most of a component's changes: if
+// they do not, as with visitors who arrive at random, another population moves both as well. Or the dynamics have
+// clearly moved and the rewards still further: another reward function does not move the dynamics, and another
+// environment moves the rewards less. A simultaneous change of both cannot be distinguished from a shift.
 func (m *Model) shifted(v *Verdict) bool {
 	start, policy, dynamics, reward := v.effect(Start), v.effect(Policy), v.effect(Dynamics), v.effect(Reward)
 	switch {
@@ -457,8 +465,8 @@ func (m *Model) shifted(v *Verdict) bool {
 	return dynamics > clearEffect && reward > rewardRatio*max(dynamics, policy)
 }
 
-// delayedStates reports whether discrete states are late. Other than numbers, an action often leaves them as they are, and
-// they do not scatter around what is expected.
+// delayedStates returns Delayed if the first observation is repeated far more often than on the baseline, and Whole
+// otherwise. The thresholds are stricter than for numbers, because actions often do not change a discrete state.
 func (s *Signs) delayedStates(base *Signs) Broken {
 	if float32(s.Repeated) > .95*float32(s.Begun) && float32(base.Repeated) < .5*float32(base.Begun) {
 		return Delayed

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// The wire forms. Field numbers are never reused; package saved has the rules.
+// The wire forms. Field numbers are never reused, see package saved.
 
 type nodeWire struct {
 	_       struct{} `cbor:",toarray"`
@@ -63,7 +63,7 @@ func (c *cells) wire() cellsWire {
 	}
 }
 
-// valid reports whether each index into the cells of a part has something at it, as scoring steps takes for granted.
+// valid reports whether all indices into the cells of a part are in range, as scoring requires.
 func (w *cellsWire) valid(r *regressionWire, names int) bool {
 	from := int32(0)
 	for _, c := range w.All {
@@ -158,8 +158,8 @@ type ModelWire struct {
 	Kinds       [][]float32      `cbor:"14,keyasint,omitzero"`
 }
 
-// WiresOf returns the wire form of a model of numbers, or of discrete states; nil of a model that is none. A build that
-// knows no discrete states goes on without the laws of the latter.
+// WiresOf returns the wire form of a model of numbers or of discrete states; the other one is nil, and both are nil if
+// m is. They are separate so that a build without discrete states can ignore the latter.
 func WiresOf(m *Model) (numbers, states *ModelWire) {
 	w := saved.Pointer(m, (*Model).Wire)
 	if w != nil && w.States != nil {
@@ -187,7 +187,7 @@ func (m *Model) Wire() ModelWire {
 	}
 }
 
-// Live returns the model. It panics if the form is none of a model.
+// Live returns the model. It panics if the cells are invalid.
 func (w *ModelWire) Live() Model {
 	for i := range w.Regressions {
 		if r := &w.Regressions[i]; r.Cells != nil && !r.Cells.valid(r, len(w.Names)) {
@@ -200,7 +200,7 @@ func (w *ModelWire) Live() Model {
 	}
 	m.layout = m.Vocabulary.layout()
 	m.names = m.coordinates()
-	m.names = m.names[:min(len(m.names), len(w.Scores)/2)] // older builds learned no preferences
+	m.names = m.names[:min(len(m.names), len(w.Scores)/2)] // older builds did not learn preferences
 	m.baseline.columns = saved.Each(w.Scores, func(c columnWire) column { return column{c.N, c.Mean, c.SD, c.Sorted, c.Spread} })
 	m.baseline.signs = w.Signs.live()
 	return m
@@ -219,7 +219,7 @@ type spanWire struct {
 	Signs SignsWire `cbor:"2,keyasint"`
 }
 
-// Wire is the wire form of Laws. Bare ones have no model.
+// Wire is the wire form of Laws. Bare laws have no model.
 type Wire struct {
 	Recent []scoredWire `cbor:"1,keyasint,omitzero"`
 	Spans  []spanWire   `cbor:"2,keyasint,omitzero"`
@@ -259,7 +259,7 @@ type ToldWire struct {
 	Seed       uint64            `cbor:"4,keyasint,omitzero"`
 }
 
-// Wire returns the wire form, nil without steps.
+// Wire returns the wire form; nil without steps.
 func (t *Told) Wire() *ToldWire {
 	if t.Steps == nil {
 		return nil
@@ -267,7 +267,7 @@ func (t *Told) Wire() *ToldWire {
 	return &ToldWire{(*ingest.WireSteps)(t.Steps), saved.EachOf(t.Actions, saved.CountOf), t.Terminated, t.Seed}
 }
 
-// Live returns what the unit tells.
+// Live returns what the unit reports about its steps.
 func (w *ToldWire) Live() Told {
 	if w == nil {
 		return Told{}

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// Words describes the example.
+// Words returns a sentence that describes the example.
 func (e *Example) Words() string {
 	now, then := e.Actual, e.Expected
 	switch e.Factor {
@@ -50,8 +50,8 @@ func dotted(name string) string {
 	return "." + name
 }
 
-// percent writes a share with two digits.
+// percent formats a share as a percentage with two significant digits.
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 2, 64) + "%" }
 
-// short writes a number with three digits.
+// short formats a number with three significant digits.
 func short(x float64) string { return detectors.Figure(x, 3) }

@@ -9,14 +9,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// acting draws the actions of the units of a policy that takes one of many actions at each step.
+// acting draws the actions of a policy's units. The policy takes one of many actions at each step.
 type acting struct {
 	rng   *rand.Rand
 	upTo  []float64 // by action, the probability of it and of those before it
 	steps int
 }
 
-// newActing returns a policy with these probabilities of its actions, which takes so many steps a unit.
+// newActing returns a policy with the given probabilities of actions and number of steps per unit.
 func newActing(seed, stream uint64, steps int, law []float64) *acting {
 	a, sum := &acting{rng: rand.New(rand.NewPCG(seed, stream)), steps: steps}, 0.0
 	for _, p := range law {
@@ -26,7 +26,7 @@ func newActing(seed, stream uint64, steps int, law []float64) *acting {
 	return a
 }
 
-// unit draws the actions of the next unit.
+// unit returns the actions of the next unit.
 func (a *acting) unit() (actions ActionCounts) {
 	counts := make([]int64, len(a.upTo))
 	for range a.steps {
@@ -40,10 +40,10 @@ func (a *acting) unit() (actions ActionCounts) {
 	return actions
 }
 
-// uniform makes all actions equally frequent.
+// uniform returns the law of equally frequent actions.
 func uniform(actions int) []float64 { return slices.Repeat([]float64{1 / float64(actions)}, actions) }
 
-// zipf makes the k-th action 1/k times as frequent as the first.
+// zipf returns the law in which the k-th action is 1/k times as frequent as the first.
 func zipf(actions int) []float64 {
 	p := make([]float64, actions)
 	sum := 0.0

@@ -2,7 +2,7 @@ package stream
 
 import "testing"
 
-// Agents that take turns must all have their part in the units that actions are chosen on, and in the others.
+// If agents take turns, the units used to choose actions, and the other units, must include all agents.
 func TestActionsAreChosenOnAFifthOfEveryAgentsUnits(t *testing.T) {
 	for agents := 1; agents <= 64; agents++ {
 		const units = 200

@@ -8,28 +8,29 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// MixForm is one way to score the actions of a unit against those of the units before it.
+// MixForm is one way to compare the actions of a unit with those of the units before it.
 type MixForm struct {
 	Name  string
-	steps float64 // the window has as many units as hold this many steps on average, and at least leastMixUnits,
-	units int     // but at most this many units
-	Part  float64 // and at most this part of the baseline; the window is left out of the baseline when the baseline is scored
-	Odds  float64 // by which repeats are commoner than the baseline says; 0 if each action has its own score
+	steps float64 // the window has as many units as contain this many steps on average, but at least leastMixUnits,
+	units int     // at most this many units,
+	Part  float64 // and at most this part of the baseline; the window is excluded from the baseline when the baseline is scored
+	Odds  float64 // how much more likely actions of the window repeat than in the baseline; 0 if each action has its own score
 
-	Inside bool    // whether the window has recentUnits, and the steps of a unit predict one another
+	Inside bool    // whether the window has recentUnits units, and the steps of a unit also predict one another
 	flat   bool    // whether the prediction is a flatter baseline, without a window
-	Least  float64 // steps of a unit, on average, below which the form is not judged
+	Least  float64 // minimum number of steps of a unit, on average, for the form to be judged
 }
 
-// leastMixUnits is the least size of a window: whatever the policy, the actions of one unit may recur in the next.
+// leastMixUnits is the minimum size of a window: under any policy, the actions of one unit may recur in the next.
 const leastMixUnits = 10
 
-// recentUnits is the window of the recent mix: where a unit is long, the units after a change soon fill it.
+// recentUnits is the size of the recent mix's window: if units are long, a few of them suffice to fill it after a
+// change.
 const recentUnits = 3
 
-// MixForms returns the forms in use. Their windows and odds are those that detected soonest that a policy had given up
-// half of its actions, with 80 and with 1,000 actions. The recent mix and the flat one make up for the units that fill
-// a window: after a change, the first units count already.
+// MixForms returns the forms in use. Their windows and odds are those that detected soonest when a policy gave up half
+// of its actions, with 80 and with 1,000 actions. The recent mix and the flat mix complement the others, which need
+// some units to fill a window: they already score the first units after a change.
 func MixForms() []MixForm {
 	return []MixForm{
 		{Name: MixQuantity, steps: 200, units: 50, Part: .2},
@@ -40,7 +41,7 @@ func MixForms() []MixForm {
 	}
 }
 
-// window returns the size of the window in units, for a baseline of the given units and steps.
+// window returns the size of the window in units, for a baseline with the given numbers of units and steps.
 func (f MixForm) window(units int, steps int64) int {
 	switch {
 	case f.flat:
@@ -52,47 +53,48 @@ func (f MixForm) window(units int, steps int64) int {
 	return max(1, min(max(leastMixUnits, min(w, f.units)), int(f.Part*float64(units))))
 }
 
-// ActionMix scores how much better the actions of the last units predict those of a unit than the baseline does. It
-// judges all categories at once, however rare each of them is: the actions that a new policy prefers recur. The score
-// of a step with action a is
+// ActionMix scores how much better the actions of the preceding units predict the actions of a unit than the baseline
+// does. It judges all actions at once, including rare ones: the actions that a new policy prefers recur. The score of a
+// step with action a is
 //
 //	log((K + r_a / p_a) / (K + r)),   p_a = (b_a + each) / (b + all)
 //
-// with r_a of the r steps of the window, b_a of the b steps of the baseline, K categories in the baseline and an
-// ActionPrior: the logarithm of the likelihood ratio of a Dirichlet prior around the baseline, updated by the window,
-// to the baseline. That of repeats is
+// with r_a of the r steps of the window, b_a of the b steps of the baseline, K actions in the baseline and an
+// ActionPrior. It is the logarithm of the likelihood ratio between a Dirichlet prior around the baseline, updated by
+// the window, and the baseline. The score of repeats is
 //
 //	log(odds^[r_a > 0] / (1 + (odds-1) M)),   M = sum of p_a over the actions of the window
 //
-// the logarithm of the likelihood ratio if the odds of every action in the window are odds times as large. It detects a
-// policy that has given up actions sooner, since it need not learn the frequency of each of the others.
+// the logarithm of the likelihood ratio if every action in the window has odds that are odds times as large. It detects
+// sooner that a policy has given up actions, since it need not learn the frequency of each remaining one.
 //
-// If the steps of a unit predict one another, r_a and r include the steps of the unit before, which makes the score of
-// the whole unit that of Polya's urn, whatever the order of its steps. The mean of that likelihood ratio and of the one
-// without a window is scored: it is one itself, and the window is of no use in the first units after a change.
+// If the steps of a unit predict one another, r_a and r include the preceding steps of the unit. The score of the whole
+// unit is then that of Polya's urn, regardless of the order of its steps. The score is the logarithm of the mean of
+// that likelihood ratio and the one without a window. The mean is a likelihood ratio itself, and it helps in the first
+// units after a change, when the window is not useful yet.
 //
-// The flat form scores log(q_a / p_a), with q_a proportional to the root of p_a. Whatever a new policy prefers, it takes
-// the rare actions of an uneven baseline more often, so nothing need be learned. Exported fields are saved.
+// The flat form scores log(q_a / p_a), with q_a proportional to the square root of p_a. Any new policy takes the rare
+// actions of an uneven baseline more often, so nothing needs to be learned. Exported fields are saved.
 type ActionMix struct {
-	Window int            // units
-	Recent []ActionCounts // of the last units, a ring
-	Next   int            // the oldest of them
+	Window int            // number of units
+	Recent []ActionCounts // of the preceding units, as a ring
+	Next   int            // index of the oldest of them
 
-	// Effect is the design effect of a unit's steps in the baseline, by which scores are divided; 1 if steps do not resemble
-	// each other, 0 in a baseline frozen before scores were divided.
+	// Effect is the design effect of a unit's steps in the baseline, by which scores are divided. It is 1 if steps are
+	// independent, and 0 if the baseline was frozen by a build that did not divide scores.
 	Effect float64
 
 	form   MixForm
 	counts map[string]int64 // of the window
 	steps  int64
-	known  int64            // steps of the baseline with an action of the window
+	known  int64            // number of steps of the baseline with an action of the window
 	Base   map[string]int64 `cbor:"-"` // of the baseline
 	total  int64
 	Prior  ActionPrior `cbor:"-"`
-	roots  float64     // sum of sqrt(b_a + each) over all actions, those that the baseline lacks included
+	roots  float64     // sum of sqrt(b_a + each) over all actions, including those absent from the baseline
 }
 
-// NewActionMix returns the mix for the units of a baseline. The last units fill its window.
+// NewActionMix returns the mix for the units of a baseline, with the last units in its window.
 func NewActionMix(form MixForm, units []ActionCounts, base map[string]int64) *ActionMix {
 	m := &ActionMix{Window: form.window(len(units), Total(base)), Effect: designEffect(units), form: form}
 	m.prepare(base, FitActionPrior(base))
@@ -102,7 +104,7 @@ func NewActionMix(form MixForm, units []ActionCounts, base map[string]int64) *Ac
 	return m
 }
 
-// Attach restores the fields that a snapshot of the mix leaves out. It reports whether the quantity is a mix.
+// Attach restores the fields that a snapshot of the mix omits. It reports whether they match the quantity.
 func (m *ActionMix) Attach(q *Quantity, base map[string]int64) bool {
 	forms := MixForms()
 	form := slices.IndexFunc(forms, func(f MixForm) bool { return f.Name == q.Name })
@@ -128,14 +130,14 @@ func (m *ActionMix) prepare(base map[string]int64, prior ActionPrior) {
 	}
 }
 
-// Again returns a copy of the mix with a separate window.
+// Again returns a copy of the mix with its own window.
 func (m *ActionMix) Again() *ActionMix {
 	c := &ActionMix{Window: m.Window, Recent: slices.Clone(m.Recent), Next: m.Next, Effect: m.Effect, form: m.form}
 	c.prepare(m.Base, m.Prior)
 	return c
 }
 
-// count adds the actions of a unit to the counts of the window, multiplied by times.
+// count adds the actions of a unit, multiplied by times, to the counts of the window.
 func (m *ActionMix) count(actions []ingest.Count, times int64) {
 	for _, a := range actions {
 		before := m.counts[a.Name]
@@ -146,14 +148,14 @@ func (m *ActionMix) count(actions []ingest.Count, times int64) {
 			m.known += m.Base[a.Name]
 		case before != 0 && after == 0:
 			m.known -= m.Base[a.Name]
-			delete(m.counts, a.Name) // or the map would grow with every action ever seen
+			delete(m.counts, a.Name) // otherwise the map would grow with every action ever seen
 			continue
 		}
 		m.counts[a.Name] = after
 	}
 }
 
-// add moves the window on by one unit.
+// add moves the window forward by one unit.
 func (m *ActionMix) add(actions []ingest.Count) {
 	if m.Window == 0 {
 		return
@@ -168,16 +170,16 @@ func (m *ActionMix) add(actions []ingest.Count) {
 	m.Next = (m.Next + 1) % m.Window
 }
 
-// Observe scores a unit and moves the window on.
+// Observe returns the score of a unit and moves the window forward.
 func (m *ActionMix) Observe(actions []ingest.Count) float64 {
 	x := m.scored(actions, m.total, m.known, m.roots, func(a ingest.Count) int64 { return m.Base[a.Name] })
 	m.add(actions)
 	return x
 }
 
-// scored returns the mean score of the steps of a unit by the form of the mix, divided by the design effect. The
-// baseline is one of so many steps, of which known have an action of the window; times returns the number of those with
-// an action.
+// scored returns the mean score of the steps of a unit in the form of the mix, divided by the design effect. baseline
+// is the number of steps of the baseline, and known the number of those with an action of the window; times returns the
+// number of those with an action.
 func (m *ActionMix) scored(
 	actions []ingest.Count, baseline, known int64, roots float64, times func(ingest.Count) int64,
 ) float64 {
@@ -198,8 +200,8 @@ func (m *ActionMix) likelihood(
 	return m.score(actions, baseline, times)
 }
 
-// score returns the mean score of the steps of a unit against a baseline of so many steps; known returns the number of
-// those with an action.
+// score returns the mean score of the steps of a unit, given the number of steps of the baseline; known returns the
+// number of those with an action.
 func (m *ActionMix) score(actions []ingest.Count, baseline int64, known func(ingest.Count) int64) float64 {
 	categories := float64(len(m.Base))
 	all := categories + float64(m.steps)
@@ -213,15 +215,16 @@ func (m *ActionMix) score(actions []ingest.Count, baseline int64, known func(ing
 	return sum / float64(steps)
 }
 
-// repeats returns the mean score of the steps of a unit as repeats, against a baseline of so many steps, of which known
-// have an action of the window.
+// repeats returns the mean score of the steps of a unit as repeats, given the number of steps of the baseline and the
+// number of those with an action of the window.
 func (m *ActionMix) repeats(actions []ingest.Count, baseline, known int64) float64 {
 	share := (float64(known) + m.Prior.Each*float64(len(m.counts))) / (float64(baseline) + m.Prior.All)
 	repeated := float64(m.repeated(actions)) / float64(StepsOf(actions))
 	return repeated*math.Log(m.form.Odds) - math.Log1p((m.form.Odds-1)*share)
 }
 
-// recent returns the mean score of the steps of a unit that predict one another.
+// recent returns the mean score of the steps of a unit, each predicted by the window and the preceding steps of the
+// unit.
 func (m *ActionMix) recent(actions []ingest.Count, baseline int64, times func(ingest.Count) int64) float64 {
 	after, alone := product{factors: 1}, product{factors: 1}
 	categories, steps := float64(len(m.Base)), int64(0)
@@ -238,7 +241,7 @@ func (m *ActionMix) recent(actions []ingest.Count, baseline int64, times func(in
 	return (max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y))) - math.Ln2) / float64(steps)
 }
 
-// flat returns the mean score of the steps of a unit against the flatter baseline.
+// flat returns the mean score of the steps of a unit under the flatter baseline.
 func (m *ActionMix) flat(actions []ingest.Count, baseline int64, roots float64, times func(ingest.Count) int64) float64 {
 	sum, steps := 0.0, int64(0)
 	for _, a := range actions {
@@ -248,7 +251,7 @@ func (m *ActionMix) flat(actions []ingest.Count, baseline int64, roots float64, 
 	return sum/float64(steps) + math.Log((float64(baseline)+m.Prior.All)/roots)
 }
 
-// rootsWithout returns the roots without the steps of a unit of the baseline.
+// rootsWithout returns the roots if the steps of a unit are removed from the baseline.
 func (m *ActionMix) rootsWithout(actions []ingest.Count) float64 {
 	roots := m.roots
 	for _, a := range actions {
@@ -258,7 +261,7 @@ func (m *ActionMix) rootsWithout(actions []ingest.Count) float64 {
 	return roots
 }
 
-// repeated returns how many steps of a unit have an action of the window.
+// repeated returns the number of steps of a unit with an action of the window.
 func (m *ActionMix) repeated(actions []ingest.Count) (steps int64) {
 	for _, a := range actions {
 		if m.counts[a.Name] > 0 {
@@ -268,9 +271,9 @@ func (m *ActionMix) repeated(actions []ingest.Count) (steps int64) {
 	return steps
 }
 
-// Baseline scores the units of the baseline, each against the window of the units before it; the window of the first
-// units is made of the last ones. The unit itself and its window are left out of the baseline, so that they are as new
-// to it as later units are.
+// Baseline returns the scores of the units of the baseline, each with the window of the units before it. The window of
+// the first units consists of the last units. The unit itself and its window are excluded from the baseline, so that
+// they are as new to it as later units are.
 func (m *ActionMix) Baseline(units []ActionCounts) []float64 {
 	before := m.Again()
 	scores := make([]float64, len(units))
@@ -285,20 +288,21 @@ func (m *ActionMix) Baseline(units []ActionCounts) []float64 {
 	return scores
 }
 
-// leastDesignEffect is the design effect below which the resemblance of steps is taken for chance.
+// leastDesignEffect is the design effect below which the similarity of steps is attributed to chance.
 const leastDesignEffect = 1.2
 
-// designEffect returns how many steps of a unit are as much evidence as one independent step, at least 1:
+// designEffect returns the number of steps of a unit that carry as much evidence as one independent step, at least 1:
 //
 //	1 + (n - 1) rho,   rho = (w - b) / (1 - b)
 //
-// with n steps in a unit on average, w the share of the pairs of steps in one unit that have the same action, and b that
-// of the pairs in two units (Kish, Survey Sampling, 1965, 5.4). If a policy holds on to an action, the product of the
-// likelihood ratios of its steps no longer has mean 1 while the window lacks an action, and false alarms come in
-// clusters. Its root of this order has a mean near 1.
+// with n the mean number of steps per unit, w the share of pairs of steps within a unit that have the same action, and
+// b the share among pairs of steps of different units (Kish, Survey Sampling, 1965, 5.4). If a policy keeps repeating
+// an action, the product of the likelihood ratios of its steps no longer has mean 1 as long as the window lacks that
+// action, and false alarms occur in clusters. The root of the product with the design effect as its degree has a mean
+// near 1.
 func designEffect(units []ActionCounts) float64 {
 	all, base := 0.0, map[string]int64{}
-	same, pairs := 0.0, 0.0 // ordered pairs of different steps of a unit: with the same action, all
+	same, pairs := 0.0, 0.0 // numbers of ordered pairs of different steps of a unit: those with the same action, and all
 	for _, actions := range units {
 		n := float64(StepsOf(actions))
 		all += n
@@ -308,22 +312,22 @@ func designEffect(units []ActionCounts) float64 {
 			base[a.Name] += a.N
 		}
 	}
-	apart := -all - same // ordered pairs of steps of two units with the same action
+	apart := -all - same // number of ordered pairs of steps of different units with the same action
 	for _, n := range base {
-		apart += float64(n) * float64(n) // whole numbers, whose sum does not depend on the order
+		apart += float64(n) * float64(n) // whole numbers, so the sum does not depend on the order
 	}
 	if pairs == 0 || len(units) < 2 {
 		return 1
 	}
 	within, between := same/pairs, apart/(all*all-all-pairs)
 	effect := 1 + (all/float64(len(units))-1)*(within-between)/(1-between)
-	if !(effect > leastDesignEffect) { // also where there is only one action
+	if !(effect > leastDesignEffect) { // also if there is only one action
 		return 1
 	}
 	return effect
 }
 
-// product multiplies many factors without an overflow.
+// product multiplies many factors without overflow.
 type product struct{ factors, logs float64 }
 
 func (p *product) multiply(by float64) {
@@ -335,7 +339,7 @@ func (p *product) multiply(by float64) {
 // log returns the logarithm of the product.
 func (p *product) log() float64 { return p.logs + math.Log(p.factors) }
 
-// StepsOf returns the number of steps in which the actions were taken.
+// StepsOf returns the number of steps in which actions were taken.
 func StepsOf(actions []ingest.Count) (steps int64) {
 	for _, a := range actions {
 		steps += a.N
@@ -343,7 +347,7 @@ func StepsOf(actions []ingest.Count) (steps int64) {
 	return steps
 }
 
-// ActionCounts are the categories of one unit.
+// ActionCounts holds the actions of one unit.
 type ActionCounts []ingest.Count
 
 // Total returns the sum of the counts.

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The scores of a mix by the textbook: counts of all units made again for each.
+// The expected scores of a mix follow the formulas, with the counts of all units computed from scratch for each unit.
 func TestActionMixAgainstPlainCounts(t *testing.T) {
 	s := newActing(6, 0, 3, zipf(40))
 	var units []ActionCounts
@@ -75,7 +75,7 @@ func mixScores(
 	}
 }
 
-// plainCount returns how many steps of the units have an action, and how many there are.
+// plainCount returns the number of steps of the units with an action, and the number of steps.
 func plainCount(units []ActionCounts, name string) (n, all float64) {
 	for _, u := range units {
 		for _, a := range u {
@@ -123,7 +123,7 @@ func plainRepeats(m *ActionMix, unit ActionCounts, window, baseline []ActionCoun
 	return sum / 3
 }
 
-// plainRecent adds the steps of the unit to the window one by one, and to an empty window.
+// plainRecent adds the steps of the unit one by one, to the window and to an empty window.
 func plainRecent(m *ActionMix, unit ActionCounts, window, baseline []ActionCounts) float64 {
 	likelihood := func(window []ActionCounts) float64 {
 		k, ratio := float64(len(m.Base)), 1.0
@@ -139,7 +139,7 @@ func plainRecent(m *ActionMix, unit ActionCounts, window, baseline []ActionCount
 	return math.Log((likelihood(window)+likelihood(nil))/2) / 3
 }
 
-// plainFlat makes the flatter baseline out of the shares of all actions.
+// plainFlat computes the flatter baseline from the shares of all actions.
 func plainFlat(m *ActionMix, unit ActionCounts, _, baseline []ActionCounts) float64 {
 	all, steps := 0.0, 0.0
 	for name := range m.Base {
@@ -157,14 +157,14 @@ func plainFlat(m *ActionMix, unit ActionCounts, _, baseline []ActionCounts) floa
 	return sum / 3
 }
 
-// Given the past, the scores of a unit are log likelihood ratios: they have mean 1 over the units that may come.
+// Given the past, the scores of a unit are logarithms of likelihood ratios, whose mean over all possible units is 1.
 func TestMixesAreLikelihoodRatios(t *testing.T) {
 	base := map[string]int64{"a": 500, "b": 300, "c": 150, "d": 50}
 	names := []string{"a", "b", "c", "d"}
 	window := []ActionCounts{{{Name: "a", N: 1}, {Name: "b", N: 2}}, {{Name: "d", N: 2}, {Name: "c", N: 1}}, {{Name: "d", N: 3}}}
 	for _, form := range MixForms() {
 		if !form.Inside && !form.flat {
-			continue // whose window is longer than this
+			continue // its window is longer than this one
 		}
 		m := &ActionMix{Window: form.window(100, 300), form: form}
 		m.prepare(base, ActionPrior{Each: .5, All: 2})
@@ -192,7 +192,7 @@ func TestMixesAreLikelihoodRatios(t *testing.T) {
 	}
 }
 
-// Millions of units must leave nothing behind.
+// Observing units must not allocate, or millions of units would create garbage.
 func TestMixesDoNotAllocate(t *testing.T) {
 	s := newActing(14, 0, 20, zipf(1000))
 	var units []ActionCounts
@@ -220,7 +220,7 @@ func TestMixesDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Steps that are independent are evidence of their own; those of a policy that holds on to its actions share it.
+// Independent steps each count as evidence; the steps of a policy that repeats its actions count less.
 func TestDesignEffectOfHeldActions(t *testing.T) {
 	const steps, units = 20, 2000
 	for _, held := range []float64{0, .5, .8} {

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// The numbers of categories that are shown and that are judged one by one; the rest is OtherAction. If some are not
-// judged one by one, RareQuantity is judged too. Beyond unmixedActions, so are the quantities of MixForms.
+// ShownActions and JudgedActions are the maximum numbers of actions that are shown and that are judged one by one;
+// OtherAction stands for the rest. If some actions are not judged one by one, RareQuantity is judged as well. With more
+// than unmixedActions actions, so are the quantities of MixForms.
 const (
 	OtherAction   = "other"
 	ShownActions  = 50
@@ -21,8 +22,8 @@ const (
 	flatMixQuantity     = "flat action mix"
 )
 
-// Commonest returns the n names with the largest counts, largest first. A category whose own name is OtherAction counts
-// as one of the others.
+// Commonest returns the n names with the largest counts, largest first. It excludes an action that is itself named
+// OtherAction.
 func Commonest(counts map[string]int64, n int) []string {
 	names := make([]string, 0, len(counts))
 	for name := range counts {

@@ -6,28 +6,29 @@ import (
 	"slices"
 )
 
-// ActionPrior estimates the probability of an action taken in a number of steps: (times + each) / (steps + all). It is
-// the mean of a gamma distribution of the rates of actions, given the counts. The counts themselves show how far the
-// rates differ and how many actions never occurred. If all actions are about equally frequent, the prior smooths out
-// the noise in the counts, which would otherwise look like the preference of a new policy.
+// ActionPrior estimates the probability of an action from the number of times that it was taken: (times + each) /
+// (steps + all). This is the mean of a gamma distribution of the rates of actions, given the counts. The counts show
+// how far the rates differ and how many actions never occurred. If all actions are about equally frequent, the prior
+// removes the noise in the counts, which would otherwise look like the preference of a new policy.
 type ActionPrior struct{ Each, All float64 }
 
-// JeffreysPrior returns the prior of mixes that were frozen before the prior was fitted.
+// JeffreysPrior returns the prior of mixes that were frozen by builds that did not fit a prior.
 func JeffreysPrior(categories int) ActionPrior {
 	return ActionPrior{Each: .5, All: float64(categories+1) / 2}
 }
 
-// The range of shapes of the gamma distribution that are tried: e^-3 (very unequal rates) to e^5 (almost equal rates).
+// The range of shapes of the gamma distribution that are tried, from e^-3 (very unequal rates) to e^5 (almost equal
+// rates).
 const (
 	leastLogShape = -3
 	mostLogShape  = 5
 	logShapeStep  = .25
 )
 
-// roots returns the sum of sqrt(times + each) over the actions of a baseline and those that it lacks.
+// roots returns the sum of sqrt(times + each) over the actions of a baseline and those absent from it.
 func (p ActionPrior) roots(base map[string]int64) float64 {
 	sum := max(0, p.All/p.Each-float64(len(base))) * math.Sqrt(p.Each)
-	for _, n := range slices.Sorted(maps.Values(base)) { // sorted, or the sum would depend on the order of a map
+	for _, n := range slices.Sorted(maps.Values(base)) { // sorted, or the sum would depend on the map's order
 		sum += math.Sqrt(float64(n) + p.Each)
 	}
 	return sum
@@ -41,7 +42,7 @@ func FitActionPrior(base map[string]int64) ActionPrior {
 	for _, n := range base {
 		timesOf[n]++
 	}
-	counts := slices.Sorted(maps.Keys(timesOf)) // sorted, or sums would depend on the order of a map
+	counts := slices.Sorted(maps.Keys(timesOf)) // sorted, or sums would depend on the map's order
 	steps, best, prior := float64(Total(base)), math.Inf(-1), ActionPrior{}
 	for log := float64(leastLogShape); log <= mostLogShape; log += logShapeStep {
 		shape := math.Exp(log)
@@ -57,7 +58,8 @@ func FitActionPrior(base map[string]int64) ActionPrior {
 	return prior
 }
 
-// meanOfAll returns the mean count of all actions, including those that never occurred; seen is the mean of the others.
+// meanOfAll returns the mean count of all actions, including those that never occurred; seen is the mean count of the
+// others.
 func meanOfAll(shape, seen float64) float64 {
 	low, high := 0., seen
 	for range 50 {

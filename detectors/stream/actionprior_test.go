@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// counted returns the counts of so many steps of a policy of many actions.
+// counted returns the counts of the given number of steps of a policy.
 func counted(seed uint64, law func(actions int) []float64, actions, steps int) map[string]int64 {
 	s, counts := newActing(9, seed, steps, law(actions)), map[string]int64{}
 	for _, a := range s.unit() {
@@ -17,8 +17,9 @@ func counted(seed uint64, law func(actions int) []float64, actions, steps int) m
 	return counts
 }
 
-// Where all actions are equally frequent, how often each came is luck, and the prior must know it: also of a thousand of which
-// 500 steps show some 390. Counts are not believed by more than the square root of what they say, in the median over baselines.
+// If all actions are equally frequent, the number of times that each occurred is chance, and the prior must account for
+// it, even with 500 steps of 1,000 actions, of which only about 390 occur. In the median over baselines, the prior uses
+// at most the square root of the ratio between counts.
 func TestActionPriorOfEquallyFrequentActions(t *testing.T) {
 	for _, actions := range []int{80, 1000} {
 		var unseen, ratios []float64
@@ -36,7 +37,8 @@ func TestActionPriorOfEquallyFrequentActions(t *testing.T) {
 	}
 }
 
-// Where they are not, counts must be believed: an action that came 40 times more often is 40 times as frequent.
+// If they are not, the prior must rely on the counts: an action that occurred 40 times as often is 40 times as
+// frequent.
 func TestActionPriorOfUnequalActions(t *testing.T) {
 	for seed := range uint64(5) {
 		prior := FitActionPrior(counted(seed, zipf, 80, 2000))
@@ -46,7 +48,7 @@ func TestActionPriorOfUnequalActions(t *testing.T) {
 	}
 }
 
-// The prior must be one whatever the counts are: a restored bank makes it again.
+// The prior must be valid for any counts, since a restored bank fits it again.
 func TestActionPriorOfOddCounts(t *testing.T) {
 	even := map[string]int64{}
 	for i := range 40 {

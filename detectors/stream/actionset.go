@@ -1,10 +1,11 @@
 package stream
 
-// MostActions is the number of actions that a baseline lists at most. With more, it counts only the commonest ones that
-// are shown, and there is no prediction of all actions: the memory of a group must not grow with a catalog of items.
+// MostActions is the maximum number of actions that a baseline lists. If there are more, it only counts the most common
+// ones, which are shown, and does not predict all actions: the memory of a group must not grow with the size of an item
+// catalog.
 const MostActions = 1 << 15
 
-// BoundActions returns the counts of a baseline that are kept.
+// BoundActions returns the counts that a baseline keeps.
 func BoundActions(counts map[string]int64) map[string]int64 {
 	if len(counts) <= MostActions {
 		return counts
@@ -19,11 +20,11 @@ func BoundActions(counts map[string]int64) map[string]int64 {
 	return kept
 }
 
-// seenBits is the size of the set of the actions that were seen, if there are too many to list them. Some actions that
-// were not seen count as seen, in the baseline as later.
+// seenBits is the size of the set of seen actions that is used if there are too many to list. Some unseen actions count
+// as seen, equally often in the baseline and later.
 const seenBits = 1 << 18
 
-// seenSet returns the set of these actions.
+// seenSet returns the set of the actions with counts.
 func seenSet(counts map[string]int64) []byte {
 	set := make([]byte, seenBits/8)
 	for name := range counts {
@@ -33,14 +34,14 @@ func seenSet(counts map[string]int64) []byte {
 	return set
 }
 
-// inSet reports whether an action is in a set.
+// inSet reports whether an action is in a set. It can be wrong for an action that is not.
 func inSet(set []byte, name string) bool {
 	bit := hashOf(name) % uint32(8*len(set))
 	return set[bit/8]&(1<<(bit%8)) != 0
 }
 
-// hashOf returns the FNV-1a hash of a name with a separate offset, mixed as MurmurHash3 does. It must not change, or
-// the sets of checkpoints would be of other actions.
+// hashOf returns the FNV-1a hash of a name, with a separate offset and the final mixing of MurmurHash3. It must not
+// change, or saved sets would contain other actions.
 func hashOf(name string) uint32 {
 	h := uint32(2166136261 ^ 0x5bd1e995)
 	for i := range len(name) {

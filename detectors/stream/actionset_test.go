@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// items returns the counts of so many items, the first ones the commonest.
+// items returns counts of n items, the most common first.
 func items(n int) map[string]int64 {
 	counts := map[string]int64{}
 	for i := range n {
@@ -26,7 +26,7 @@ func TestActionsOfABaselineAreBounded(t *testing.T) {
 	}
 }
 
-// Sets of actions are in checkpoints.
+// Checkpoints contain sets of actions.
 func TestHashOfActionsStaysTheSame(t *testing.T) {
 	got := fmt.Sprintf("%x %x %x", hashOf(""), hashOf("item_1"), hashOf("商品"))
 	if want := "c3e7795a b53103ba 729e5c5c"; got != want {
@@ -51,8 +51,8 @@ func TestSetsOfSeenActions(t *testing.T) {
 			unseen++
 		}
 	}
-	// A new action hits none of 20,000 bits of 262,144 with probability .9266; of 10,000, the standard deviation is 26. That
-	// of the number of bits that are set adds 3.
+	// With 20,000 of 262,144 bits set, a new action hits none with probability .9266; for 10,000 new actions, the
+	// standard deviation is 26. The standard deviation of the number of set bits adds 3.
 	if unseen < 9_160 || unseen > 9_372 {
 		t.Errorf("%d of 10,000 new actions are new", unseen)
 	}

@@ -13,7 +13,7 @@ type Alert struct {
 	Score         float64
 	Quantity      string
 	Onset         finding.UnitRef
-	From, To      finding.UnitRef // its interval
+	From, To      finding.UnitRef // the onset's confidence interval
 	Interval      []ingest.Range
 	Effect        finding.Effect
 	Improvement   bool

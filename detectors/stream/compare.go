@@ -7,22 +7,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Sides are the values of a quantity before a change and after it. Those of a part of a cycle that has come again have the
-// number of the part of the cycle, such as the hour, in which each value before lies.
+// Sides holds the values of a quantity before and after a change. For a part of a cycle that has recurred, Parts holds
+// the number of the part, such as the hour, of each value before.
 type Sides struct {
 	Before, After []float64
 	Parts         []int32
 }
 
-// LeastBefore is the least number of values to compare with; spreadBefore is that to compare the spread with, or squares of
-// scores would often lie far apart by chance.
+// LeastBefore is the minimum number of values to compare with. spreadBefore is the minimum number to compare the spread
+// with: with fewer, squares of scores would often differ by chance.
 const (
 	LeastBefore  = 20
 	spreadBefore = 100
 )
 
-// Shift compares the newest values of the quantity with those before. It returns false if there are too few. The dependence
-// factor is at least that of the values before, as a baseline may lack the hours of a part of a cycle.
+// Shift compares the most recent values after the change with those before. It returns false if there are too few. The
+// dependence factor is at least that of the values before, as a baseline may lack some hours of the cycle.
 func (s *Sides) Shift(q *Quantity) (finding.Shift, bool) {
 	if q.IsComputed() || len(s.Before) < LeastBefore || len(s.After) == 0 {
 		return finding.Shift{}, false
@@ -37,8 +37,8 @@ func (s *Sides) Shift(q *Quantity) (finding.Shift, bool) {
 	return shift, true
 }
 
-// dependence returns the dependence factor of the values before within parts of a cycle: neither its course nor days that
-// differ are dependence.
+// dependence returns the dependence factor of the values before, within parts of a cycle: neither a course over the
+// parts nor different levels of days count as dependence.
 func (s *Sides) dependence(ranks *detectors.Ranks) float64 {
 	if s.Parts == nil {
 		return 1
@@ -46,8 +46,8 @@ func (s *Sides) dependence(ranks *detectors.Ranks) float64 {
 	return detectors.DependenceWithin(s.Before, ranks, s.Parts)
 }
 
-// Jumps reports whether the means of a few values on both sides of the change differ by so many standard deviations of all
-// before it. It is false if one side has fewer.
+// Jumps reports whether the means of LeastBefore values on either side of the change differ by at least large standard
+// deviations of all values before it. It is false if one side has fewer values.
 func (s *Sides) Jumps(large float64) bool {
 	if len(s.Before) < LeastBefore || len(s.After) < LeastBefore {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Effect compares the values that the tests of a quantity have seen since an onset with its baseline. It also returns
-// the certificate of the stream's main quantity.
+// Effect compares the values that the tests of a quantity have seen since an onset with its baseline. The result
+// includes the certificate of the stream's main quantity.
 func (s *Stream) Effect(q *Quantity, onset int64) (finding.Effect, *finding.Histogram) {
 	current := q.Since(onset)
 	var now ingest.Moments
@@ -29,8 +29,8 @@ func (s *Stream) Effect(q *Quantity, onset int64) (finding.Effect, *finding.Hist
 	}, finding.NewHistogram(baseline, current)
 }
 
-// StandardShift returns the distance of a mean from that of the baseline, in standard deviations of the baseline; 0 if
-// the standard deviation is 0.
+// StandardShift returns the distance between a mean and that of the baseline, in standard deviations of the baseline; 0
+// if the standard deviation is 0.
 func (q *Quantity) StandardShift(mean float64) float64 {
 	if q.SD == 0 {
 		return 0
@@ -38,7 +38,7 @@ func (q *Quantity) StandardShift(mean float64) float64 {
 	return (mean - q.Mean) / q.SD
 }
 
-// certain returns the certificate of the stream's main quantity, 0 if there is none.
+// certain returns the certificate of the stream's main quantity; 0 if there is none.
 func (s *Stream) certain() float64 {
 	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && q.Certificate != nil {
 		return q.Certificate.AtLeast()
@@ -46,14 +46,14 @@ func (s *Stream) certain() float64 {
 	return 0
 }
 
-// certify starts the traces and the certificate of the main quantity, which start with each new baseline.
+// certify starts the traces, and the certificate of the main quantity. Both start again with each new baseline.
 func (s *Stream) certify() {
 	for _, q := range s.Quantities {
 		q.Certificate = nil
 		q.newTraces()
 	}
 	q := s.Find(signals.MainQuantity(s.Signal))
-	if q == nil || q.Ranks == nil || q.Season != nil { // with a season the values do not follow a single distribution
+	if q == nil || q.Ranks == nil || q.Season != nil { // with a season, values do not follow a single distribution
 		return
 	}
 	c, err := certificate.New(q.Ranks.Sample(), q.Factor())
@@ -63,7 +63,7 @@ func (s *Stream) certify() {
 	q.Certificate = c
 }
 
-// tracedRanks returns the ranks that the trace of the quantity follows: none if values are judged among similar hours.
+// tracedRanks returns the ranks that the trace of the quantity refers to; nil if values are judged among similar hours.
 func (q *Quantity) tracedRanks() *detectors.Ranks {
 	if q.Season != nil {
 		return nil
@@ -71,7 +71,7 @@ func (q *Quantity) tracedRanks() *detectors.Ranks {
 	return q.Ranks
 }
 
-// newTraces starts the traces.
+// newTraces starts empty traces.
 func (q *Quantity) newTraces() {
 	q.Trace, q.judged, q.slow = newTrace(q.tracedRanks()), nil, detectors.Slow{}
 	if q.Season != nil {
@@ -79,7 +79,7 @@ func (q *Quantity) newTraces() {
 	}
 }
 
-// keep records a value that the tests see, for the onset and the effect of an alarm.
+// keep records a value that the tests have seen, for the onset and the effect of an alarm.
 func (q *Quantity) keep(r *Reading, v *value, ordinal int64) {
 	if q.Season != nil {
 		q.Trace.Add(q.Season.Adjusted(r.X, r.Ts), ordinal)
@@ -92,7 +92,7 @@ func (q *Quantity) keep(r *Reading, v *value, ordinal int64) {
 	}
 }
 
-// forget drops the values that keep has recorded.
+// forget removes the values that keep has recorded.
 func (q *Quantity) forget() {
 	q.newTraces()
 	if q.Certificate != nil {
@@ -100,7 +100,7 @@ func (q *Quantity) forget() {
 	}
 }
 
-// Factor returns the dependence factor of the quantity, 1 if it is not measured.
+// Factor returns the dependence factor of the quantity; 1 if it is not measured.
 func (q *Quantity) Factor() float64 {
 	f := 1.0
 	for i := range q.Tests {
@@ -109,16 +109,17 @@ func (q *Quantity) Factor() float64 {
 	return f
 }
 
-// Since returns the values that the tests have seen since a unit, the newest 200 at most, with the season removed.
+// Since returns the values that the tests have seen since a unit, at most the most recent CurrentUnits, with the season
+// removed.
 func (q *Quantity) Since(onset int64) []float64 { return q.AppendSince(nil, onset) }
 
-// AppendSince appends what Since returns.
+// AppendSince appends the result of Since to values.
 func (q *Quantity) AppendSince(values []float64, onset int64) []float64 {
 	return q.Trace.appendNewest(values, onset)
 }
 
-// Turn returns the z score of the mean of values since a unit against that of the newest 200 units before it, which is 0 if
-// none of these is recorded. The larger of both standard deviations counts for both.
+// Turn returns the z score of the mean of the values since a unit, compared with the mean of the last CurrentUnits
+// units before it; 0 if none of these is recorded. It uses the larger of the two standard deviations for both.
 func (q *Quantity) Turn(onset int64, since []float64) float64 {
 	before, after := ingest.Moments{}, MomentsOf(since)
 	for ordinal, x := range q.Trace.since(max(q.Trace.oldest(), onset-CurrentUnits)) {
@@ -134,7 +135,7 @@ func (q *Quantity) Turn(onset int64, since []float64) float64 {
 	return change / (max(before.SD(), after.SD()) * math.Sqrt(max(1, q.Factor())*(1/float64(before.N)+1/float64(after.N))))
 }
 
-// AppendJudged appends the values that the tests have judged since a unit, the newest 200 at most.
+// AppendJudged appends the values that the tests have judged since a unit, at most the most recent CurrentUnits.
 func (q *Quantity) AppendJudged(values []float64, onset int64) []float64 {
 	if q.Season == nil {
 		return q.Trace.appendNewest(values, onset)

@@ -8,17 +8,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// GaugeValues is the number of values on which the average time between false alarms of a gauge is measured.
+// GaugeValues is the number of values used to measure the average time between false alarms of a gauge.
 const GaugeValues = 30_000
 
-// gauges are the detectors of a stream's main quantity that serve comparison only: they never page and have no share of
-// the budget. They see the values in standard deviations of the baseline from its mean, except for units whose stream
-// has a fault. They restart with each baseline. A baseline without spread has none. Exported fields are saved.
+// gauges are the detectors of a stream's main quantity that only serve comparison: they never page and have no share of
+// the budget. They see values in standard deviations of the baseline from its mean, except in units with a fault of the
+// stream. They restart with each baseline. A baseline without spread has no gauges. Exported fields are saved.
 type gauges struct {
 	ADWIN       *detectors.ADWIN
 	PageHinkley *detectors.PageHinkley
-	Drifts      [2]int64          // found so far, including with earlier baselines: by ADWIN, by Page-Hinkley
-	ARL0        [2]detectors.ARL0 // of the same, on the baseline's values
+	Drifts      [2]int64          // number found so far, including with earlier baselines: by ADWIN, by Page-Hinkley
+	ARL0        [2]detectors.ARL0 // of both, on the baseline's values
 }
 
 // Indices of the gauges in the arrays.
@@ -27,8 +27,8 @@ const (
 	AtPageHinkley
 )
 
-// StartGauges starts the gauges of the main quantities of streams on new baselines. Those of equal baselines, such as that
-// of the return and that of the reward of episodes of one step, are measured once.
+// StartGauges starts the gauges of the main quantities of streams with new baselines. Gauges of equal baselines are
+// measured once, such as those of the return and the reward of one-step episodes.
 func StartGauges(streams []*Stream) {
 	var started []*Quantity
 	for _, s := range streams {
@@ -44,7 +44,8 @@ func StartGauges(streams []*Stream) {
 	}
 }
 
-// startGauges starts the gauges of the quantity. It measures them if none of the started ones has an equal baseline.
+// startGauges starts the gauges of the quantity. It only measures them if none of the started quantities has an equal
+// baseline.
 func (q *Quantity) startGauges(started []*Quantity) {
 	before := q.Gauges
 	q.Gauges = &gauges{ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley()}
@@ -62,7 +63,7 @@ func (q *Quantity) startGauges(started []*Quantity) {
 	q.Gauges.ARL0[atADWIN], q.Gauges.ARL0[AtPageHinkley] = detectors.GaugeARL0(q.Standardized(), 0, GaugeValues)
 }
 
-// Standardized returns the baseline in standard deviations from its mean.
+// Standardized returns the values of the baseline, in standard deviations from their mean.
 func (q *Quantity) Standardized() []float64 {
 	values := q.Ranks.Sample()
 	for i, x := range values {
@@ -81,7 +82,8 @@ func (g *gauges) Observe(x float64) {
 }
 
 // SummarizeGauges returns the state of the gauges of the quantity. The statistic of ADWIN is the mean of its window, in
-// standard deviations of the baseline from its mean. That of Page-Hinkley is its progress towards its own threshold.
+// standard deviations of the baseline from its mean. The statistic of Page-Hinkley is its progress towards its own
+// threshold.
 func (q *Quantity) SummarizeGauges() []finding.DetectorSummary {
 	g := q.Gauges
 	if g == nil {
@@ -98,7 +100,7 @@ func (q *Quantity) SummarizeGauges() []finding.DetectorSummary {
 }
 
 // summarize returns the summary of one gauge. If n values raised no alarm, ARL0 is above n/3 with 95% confidence: e^-3
-// is the probability of none in three times the mean.
+// is the probability of no alarm in three times the mean.
 func (g *gauges) summarize(which int) *finding.GaugeSummary {
 	arl0 := g.ARL0[which]
 	s := &finding.GaugeSummary{Drifts: g.Drifts[which], ARL0: arl0.Mean}

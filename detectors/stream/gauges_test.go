@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// Gauges of equal baselines, which are measured once, raise as many false alarms as each measured by itself.
+// Gauges of equal baselines are measured once, with the same result as if each were measured separately.
 func TestGaugesOfEqualBaselines(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	var streams []*Stream

@@ -12,32 +12,32 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// WeightedQuantity is the quantity of the course of an episode's rewards, weighted as a lesson of the baseline says, so
-// that an even change shows best.
+// WeightedQuantity is the course of an episode's rewards, weighted as learned from the baseline such that a uniform
+// change is easiest to detect.
 const WeightedQuantity = "weighted by covariance"
 
 // ProvingUnits is the number of units after a freeze on which a learned quantity is validated before it is armed. If
-// they do not confirm it, all units since the freeze are tested again after as many more.
+// they refute it, all units since the freeze are tested again after ProvingUnits more.
 const ProvingUnits = 100
 
-// Learnt holds how a learned quantity is computed and how far its validation is. One of Outcome, Course, Law and Usual is
-// set. Exported fields are saved.
+// Learnt holds how a learned quantity is computed and the progress of its validation. One of Outcome, Course, Law and
+// Usual is set. Exported fields are saved.
 type Learnt struct {
 	Outcome   *lesson.Regression // of the stream's outcome
 	Given     string             // the signal that measures the reward
 	Course    *lesson.Degradation
-	Steps     int64             // a segment of the profiles
-	Law       bool              // of the steps, whose model the group has
-	About     *season.DailyMean // what mean squares of a law are about; nil for 0
-	Usual     *float64          // the value of the stream that is no amount
-	Decisions bool              // of a law: whether each episode of the baseline is a single decision
+	Steps     int64             // steps per segment of the profiles
+	Law       bool              // whether the quantity is a law of the steps, whose model the group has
+	About     *season.DailyMean // the mean that mean squares of a law refer to; nil for 0
+	Usual     *float64          // the value of the stream that is not an amount
+	Decisions bool              // for a law: whether each episode of the baseline is a single decision
 
 	Proof   detectors.Proof
 	Proved  bool   // and therefore armed
-	Refuted string // why it is not armed, after enough units
+	Refuted string // the reason why it is not armed; empty until ProvingUnits units have been tested
 }
 
-// IsLearnt reports whether the quantity of that name is computed from a lesson of the baseline.
+// IsLearnt reports whether the quantity with the given name is learned from a baseline.
 func IsLearnt(quantity string) bool {
 	switch quantity {
 	case signals.GivenReward, WeightedQuantity, signals.LawMean, signals.LawSquare, signals.LawMostMean, signals.LawMostSquare, signals.Amount:
@@ -46,21 +46,22 @@ func IsLearnt(quantity string) bool {
 	return false
 }
 
-// usualShare is the least share of units with the same value for which the other values are judged separately. Below
-// it, the mean shows nearly as much, and amounts would cost the other tests a part of the budget.
+// usualShare is the minimum share of units with the same value for the other values to be judged separately. Below it,
+// the mean shows nearly as much, and amounts would use a part of the other tests' budget.
 const usualShare = .3
 
-// UsualOf returns the value that at least usualShare of the values have, and whether there is one.
+// UsualOf returns the most common value, and whether at least usualShare of the values equal it.
 func UsualOf(values []float64) (usual float64, has bool) {
 	usual, n := detectors.NewRanks(values).Mode()
 	return usual, n > 0 && float64(n) >= usualShare*float64(len(values))
 }
 
-// OfAmounts returns how amounts are computed: as the values of the stream other than the usual one. There is nothing to
-// validate.
+// OfAmounts returns a Learnt that computes amounts: the values of the stream that differ from the usual one. It needs
+// no validation.
 func OfAmounts(usual float64) *Learnt { return &Learnt{Usual: &usual, Proved: true} }
 
-// Value computes a quantity of the unit's other readings, NaN if the unit lacks an input.
+// Value returns the value of the quantity, computed from the unit and its other readings; NaN if an input is missing.
+// Values of laws are computed elsewhere, so it returns NaN for these.
 func (l *Learnt) Value(signal string, u *ingest.Unit, values []Reading) float64 {
 	if l.Law {
 		return math.NaN()
@@ -77,7 +78,7 @@ func (l *Learnt) Value(signal string, u *ingest.Unit, values []Reading) float64 
 	return l.Outcome.Residual(MainReading(values, l.Given), MainReading(values, signal))
 }
 
-// MainReading returns the main quantity of a signal, NaN if the unit has none.
+// MainReading returns the main quantity of a signal; NaN if the unit has none.
 func MainReading(values []Reading, signal string) float64 {
 	return reading(values, signal, signals.MainQuantity(signal))
 }
@@ -91,23 +92,23 @@ func reading(values []Reading, signal, quantity string) float64 {
 	return math.NaN()
 }
 
-// Amount returns the mean of those steps of a unit that do not have the usual value, weighted by how far they are from
-// it, from the mean and the standard deviation of all its steps. It is NaN if all steps have the usual value. Without a
-// standard deviation, or if that is 0, it is the mean of all steps.
+// Amount returns the mean of the steps of a unit that differ from the usual value, weighted by their distance from it.
+// mean and sd are those of all steps of the unit. Amount returns NaN if all steps have the usual value, and the mean if
+// sd is 0 or NaN.
 func Amount(mean, sd, usual float64) float64 {
 	switch {
 	case mean == usual:
 		return math.NaN()
 	case sd > 0:
-		return float64(float32(mean + sd*sd/(mean-usual))) // equal steps give equal amounts, however they are rounded
+		return float64(float32(mean + sd*sd/(mean-usual))) // equal steps have equal amounts despite rounding
 	}
 	return mean
 }
 
-// Proving reports whether the quantity's test may not page yet because the quantity is still being validated.
+// Proving reports whether the quantity must not page yet because it is still being validated.
 func (q *Quantity) Proving() bool { return q.Learnt != nil && !q.Learnt.Proved }
 
-// Prove validates the quantity on a unit. Units of an open incident do not count.
+// Prove validates the quantity on a unit. Units of an open incident, for which held is true, do not count.
 func (q *Quantity) Prove(r Reading, held bool) {
 	var v value
 	q.setValue(&v, &r, detectors.Within(q.tolerated))
@@ -132,8 +133,8 @@ func (q *Quantity) prove(v *value, held bool) {
 	}
 }
 
-// Notes says why some quantities of the stream are not armed although others are, which have a season, which values are
-// judged separately, and what is missing for a fall of a rare rate to be found.
+// Notes returns which quantities of the stream are not armed and why, which have a season, which values are judged
+// separately, and what is missing to find a fall of a rare rate.
 func (s *Stream) Notes(unit finding.UnitName, provisional bool) []string {
 	var notes []string
 	if s.NoDeciles {

@@ -5,8 +5,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Onset estimates where the values that the quantity of a branch has judged changed. The walk of the branch left 0 at the place
-// start.
+// Onset estimates where the values judged by the quantity of a branch changed. start is the index of the value at which
+// the walk of the branch left 0.
 func (b *Branch) Onset(values []float64, start int) detectors.Onset {
 	q := b.Quantity
 	if q.Mix != nil {

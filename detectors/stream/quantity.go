@@ -17,54 +17,54 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// CurrentUnits is the number of last units that the current distribution of a quantity covers.
+// CurrentUnits is the number of recent units that the current distribution of a quantity covers.
 const CurrentUnits = 200
 
-// Quantity is one number that a unit has for a signal, such as the mean of its rewards or the share of its steps at
-// which an event happened. It is what a test judges.
+// Quantity is one number of a signal that each unit has, such as the mean of its rewards or the share of its steps in
+// which an event occurred. Tests judge quantities.
 //
-// It is large because one number is judged, frozen, shown and saved in one place. The tests themselves are separate
+// The type is large because a number is judged, frozen, shown and saved in one place. The tests themselves are separate
 // types that implement Test.
 type Quantity struct {
 	Name   string
-	Warm   observations // collected for the next baseline, in time order
-	Recent recent       // of a stream's main quantity, which is the one shown
+	Warm   observations // collected for the next baseline, in order of time
+	Recent recent       // only for a stream's main quantity, which is displayed
 
-	// The other fields are set when a baseline has been frozen.
+	// The other fields are set when a baseline is frozen.
 	Ranks    *detectors.Ranks
-	Tests    []TestOfKind        `cbor:"-"` // each saves itself
-	Season   *season.Season      // its tests judge values among those of similar hours
-	Hours    *season.HourFactors // the evidence of its walks counts less at some hours; nil if at none
+	Tests    []TestOfKind        `cbor:"-"` // each test saves itself
+	Season   *season.Season      // divides values into those of similar hours, for its tests
+	Hours    *season.HourFactors // reduces the evidence of its walks at some hours; nil if there are none
 	Mean, SD float64             // with the season removed
 
-	Reach []finding.Reach // of a main quantity, and of amounts; nil if it is not known
+	Reach []finding.Reach // for a main quantity and for amounts; nil if unknown
 
-	Trace       Trace              // since the freeze, or since the last incident closed; with the season removed
-	judged      *Trace             // the values as judged, if there is a season
-	tolerated   float64            // by how much the mean may move without an alarm
-	slow        detectors.Slow     // what of that is tolerated at present
-	Certificate *certificate.Bound // of a stream's main quantity without a season, over the same time as Trace
+	Trace       Trace              // since the freeze or the end of the last incident, with the season removed
+	judged      *Trace             // the values as judged; nil without a season
+	tolerated   float64            // how far the mean may move without an alarm
+	slow        detectors.Slow     // the part of it that is currently tolerated
+	Certificate *certificate.Bound // for a stream's main quantity without a season, since the same unit as Trace
 
-	Gauges *gauges    // of a stream's main quantity
-	Mix    *ActionMix // of the quantity computed from the actions of the last units
-	Learnt *Learnt    // of a quantity computed from a lesson of the baseline
+	Gauges *gauges    // only for a stream's main quantity
+	Mix    *ActionMix // only for a quantity that is computed from all actions
+	Learnt *Learnt    // only for a quantity that is learned from the baseline
 
-	described *described // the baseline, nil until requested
+	described *described // the baseline; nil until requested
 }
 
-// Observed is the value that a unit of a warm-up had for a quantity.
+// Observed is the value of a quantity in one unit of a warm-up.
 type Observed struct {
 	Unit  int32 // its place in the warm-up
 	X     float64
 	Steps float64 // see Reading
 }
 
-// observations are the values of the units of a warm-up. A snapshot packs them, since they are many.
+// observations holds the values of the units of a warm-up. A snapshot packs them, since there are many.
 type observations []Observed
 
 const observedBytes = 4 + 8 + 8
 
-// MarshalBinary packs the observations.
+// MarshalBinary returns the observations in packed form.
 func (all observations) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, observedBytes*len(all))
 	for _, o := range all {
@@ -75,7 +75,7 @@ func (all observations) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote; nil if there are none.
+// UnmarshalBinary reads the form written by MarshalBinary; the result is nil if there are no observations.
 func (all *observations) UnmarshalBinary(b []byte) error {
 	if len(b)%observedBytes != 0 {
 		return errors.New("it is truncated")
@@ -91,7 +91,7 @@ func (all *observations) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// DropOldest drops the values of the oldest n units. It overwrites all.
+// DropOldest removes the values of the oldest n units and renumbers the others. It overwrites all.
 func DropOldest(all []Observed, n int) []Observed {
 	kept := all[:0]
 	for _, o := range all {
@@ -103,7 +103,7 @@ func DropOldest(all []Observed, n int) []Observed {
 	return kept
 }
 
-// LeaveOut drops the values of warm-up units whose new place is -1.
+// LeaveOut renumbers the warm-up units, and removes the values of those whose new place is -1.
 func (q *Quantity) LeaveOut(places []int32) {
 	kept := q.Warm[:0]
 	for _, o := range q.Warm {
@@ -114,7 +114,7 @@ func (q *Quantity) LeaveOut(places []int32) {
 	q.Warm = kept
 }
 
-// hits returns the number of steps at which the event happened or, for scored steps, the sum of the scores.
+// hits returns the number of steps in which the event occurred or, for scored steps, the sum of the scores.
 func (q *Quantity) hits(o Observed) float64 {
 	if q.Mix != nil {
 		return o.X * o.Steps
@@ -122,13 +122,13 @@ func (q *Quantity) hits(o Observed) float64 {
 	return math.Round(o.X * o.Steps)
 }
 
-// thaw drops the baseline and its tests.
+// thaw removes the baseline and its tests.
 func (q *Quantity) thaw() {
 	q.Ranks, q.Tests, q.Season, q.Hours, q.Reach, q.tolerated = nil, nil, nil, nil, nil, 0
 }
 
-// freeze makes the collected values the baseline and prepares the tests that suit them, but does not arm them. Fewer
-// than MinBaselineUnits values are no baseline. The end times of units are used to measure how much days differ.
+// freeze makes the collected values the baseline and prepares the suitable tests, but does not arm them. Fewer than
+// MinBaselineUnits values are not a baseline. The end times of the units are used to measure how much days differ.
 func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	q.thaw()
 	if len(q.Warm) < watch.MinBaselineUnits {
@@ -146,8 +146,8 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	q.tolerate(cfg.Tolerated(signal))
 }
 
-// AgentFactor returns the factor by which the blocks of an agent depend on the blocks before, given the hour if there is a
-// season; 1 if units are no blocks.
+// AgentFactor returns the dependence factor between successive blocks of the same agent, with the season removed; 1 if
+// units are not blocks.
 func (q *Quantity) AgentFactor(e Ends) float64 {
 	if e.Agents == nil {
 		return 1
@@ -160,7 +160,7 @@ func (q *Quantity) AgentFactor(e Ends) float64 {
 	return detectors.DependenceWithin(values, detectors.NewRanks(values), of)
 }
 
-// Trends reports whether the collected values have a trend, at the given level, given the hour if there is a season.
+// Trends reports whether the collected values, with the season removed, have a trend at the given significance level.
 func (q *Quantity) Trends(level float64, e Ends) bool {
 	values := q.WarmValues()
 	if len(values) < watch.MinBaselineUnits {
@@ -180,12 +180,12 @@ func (q *Quantity) Trends(level float64, e Ends) bool {
 	return detectors.Trend(values, ranks) < level
 }
 
-// Counts reports whether the baseline consists of shares of steps.
+// Counts reports whether the values are shares of steps.
 func (q *Quantity) Counts() bool {
 	return !slices.ContainsFunc(q.Warm, func(o Observed) bool { return o.Steps == 0 })
 }
 
-// WarmValues returns the values that have been collected for the next baseline, in time order.
+// WarmValues returns the values collected for the next baseline, in order of time.
 func (q *Quantity) WarmValues() []float64 {
 	values := make([]float64, len(q.Warm))
 	for i, o := range q.Warm {
@@ -194,7 +194,7 @@ func (q *Quantity) WarmValues() []float64 {
 	return values
 }
 
-// WarmOf returns the value collected from a unit of the warm-up, NaN if there is none. q may be nil.
+// WarmOf returns the value collected from a unit of the warm-up; NaN if there is none. q may be nil.
 func (q *Quantity) WarmOf(unit int32) float64 {
 	if q == nil {
 		return math.NaN()
@@ -206,7 +206,8 @@ func (q *Quantity) WarmOf(unit int32) float64 {
 	return q.Warm[i].X
 }
 
-// warmHits returns, by unit of the baseline, the number of steps at which the event happened and the number of steps.
+// warmHits returns, for each unit of the baseline, the number of steps in which the event occurred and the number of
+// steps.
 func (q *Quantity) warmHits() (hits, steps []float64) {
 	for _, o := range q.Warm {
 		hits = append(hits, q.hits(o))
@@ -215,7 +216,7 @@ func (q *Quantity) warmHits() (hits, steps []float64) {
 	return hits, steps
 }
 
-// Walks returns the branches of the quantity that are calibrated on its baseline, nil if it has none.
+// Walks returns the branches of the quantity that are calibrated on its baseline; nil if it has none.
 func (q *Quantity) Walks() *detectors.Walks {
 	for i := range q.Tests {
 		if w := q.Tests[i].Walks(); w != nil {
@@ -225,8 +226,8 @@ func (q *Quantity) Walks() *detectors.Walks {
 	return nil
 }
 
-// Candidates returns the number of branches that request a share of a part of the budget: their own part, or that of
-// their signal.
+// Candidates returns the number of branches that request a share of a part of the budget: of the tests' own part if
+// ownShare is true, otherwise of the part of their signal.
 func (q *Quantity) Candidates(ownShare bool) int {
 	n := 0
 	for i := range q.Tests {
@@ -237,12 +238,12 @@ func (q *Quantity) Candidates(ownShare bool) int {
 	return n
 }
 
-// Arm sets the false alarm rate per unit that each of these candidates may spend.
+// Arm sets the false alarm rate per unit of each of these candidates, and removes the tests that it cannot arm.
 func (q *Quantity) Arm(ownShare bool, rate float64) {
 	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return t.Kind.ownShare == ownShare && !t.Arm(rate) })
 }
 
-// Attach restores the fields that a snapshot of a quantity leaves out. The actions are those of its baseline.
+// Attach restores the fields that a snapshot of a quantity omits. actions are those of the baseline.
 func (q *Quantity) Attach(actions map[string]int64) error {
 	if q.Mix != nil && !q.Mix.Attach(q, actions) {
 		return ErrPartsDoNotMatch
@@ -272,7 +273,7 @@ func (q *Quantity) Attach(actions map[string]int64) error {
 	return nil
 }
 
-// Read scores a reading that has no value yet.
+// Read returns the reading with its value, which is computed here for a mix of actions.
 func (q *Quantity) Read(r Reading) Reading {
 	if q.Mix != nil {
 		r.X = q.Mix.Observe(r.actions)
@@ -280,8 +281,8 @@ func (q *Quantity) Read(r Reading) Reading {
 	return r
 }
 
-// Observe folds in the reading of unit number ordinal. While held, an incident is open: a branch that has reached its
-// threshold stays there.
+// Observe adds the reading of a unit. held is true while an incident is open: a branch that has reached its threshold
+// then stays there.
 func (q *Quantity) Observe(r *Reading, ordinal int64, held bool) {
 	if q.Mix != nil {
 		mixed := q.Read(*r)
@@ -300,14 +301,15 @@ func (q *Quantity) Observe(r *Reading, ordinal int64, held bool) {
 	}
 }
 
-// Test passes a reading only to the tests of the quantity.
+// Test passes a reading to the tests of the quantity only.
 func (q *Quantity) Test(r Reading, ordinal int64, held bool) {
 	var v value
 	q.setValue(&v, &r, detectors.Within(q.tolerated))
 	q.test(&v, ordinal, held)
 }
 
-// setValue sets v to the part of a reading that the tests see, given what is tolerated.
+// setValue sets v to what the tests see of a reading, with the given tolerance. It also sets the weight of the evidence
+// of walks at the hour of the reading.
 func (q *Quantity) setValue(v *value, r *Reading, tolerated detectors.Slow) {
 	v.x, v.judged, v.seasonal, v.stratum = r.X, q.AsJudged(r.X, r.Ts), q.Season != nil, -1
 	if v.lowered, v.raised = v.judged, v.judged; q.tolerated > 0 {
@@ -331,7 +333,7 @@ func (q *Quantity) test(v *value, ordinal int64, held bool) {
 	}
 }
 
-// Reset sets the tests back to zero and forgets the units since the freeze.
+// Reset sets the tests back to zero and removes the recorded units.
 func (q *Quantity) Reset() {
 	q.forget()
 	for i := range q.Tests {
@@ -346,13 +348,13 @@ func (q *Quantity) hold() {
 	}
 }
 
-// Show adds x to the current distribution. Only the main quantity of a stream is shown.
+// Show adds x to the current distribution. It is only used for the main quantity of a stream.
 func (q *Quantity) Show(x float64) { q.Recent.add(x) }
 
 // Unshow empties the current distribution.
 func (q *Quantity) Unshow() { q.Recent = recent{} }
 
-// recent is a ring of the last values of a quantity.
+// recent is a ring of the most recent values of a quantity.
 type recent struct {
 	Values detectors.Floats
 	Next   int
@@ -367,7 +369,7 @@ func (r *recent) add(x float64) {
 	r.Next = (r.Next + 1) % CurrentUnits
 }
 
-// Last returns a copy of the newest n values, or of all if there are fewer, oldest first.
+// Last returns a copy of the most recent n values, or of all if there are fewer, oldest first.
 func (r *recent) Last(n int) []float64 {
 	n = min(n, len(r.Values))
 	out := make([]float64, 0, n)
@@ -381,21 +383,21 @@ func (r *recent) Last(n int) []float64 {
 type Reading struct {
 	Signal, Quantity string
 	X                float64
-	Ts               int64          // end of its unit, 0 if it has no time
-	Steps            float64        // number of steps of a share of steps, such as that of an action; else 0
-	values           float64        // number of values that an outcome is the mean of
-	actions          []ingest.Count // of the mix of actions, which has a value when it is scored
+	Ts               int64          // end of its unit; 0 without a time
+	Steps            float64        // number of steps, if the value is a share of steps such as that of an action; otherwise 0
+	values           float64        // number of values, if the value is the mean of an outcome
+	actions          []ingest.Count // for a mix of actions, whose value is computed by Read
 }
 
-// Counts returns the number of steps at which the event happened. An outcome that was 0 or 1 in the baseline, and now
-// has other values, counts by its value.
+// Counts returns the number of steps in which the event occurred, and the number of steps. For an outcome that was 0 or
+// 1 in the baseline and now has other values, the first is the sum of the values.
 func (r *Reading) Counts() (hits, steps float64) {
 	steps = max(r.Steps, r.values)
 	return r.X * steps, steps
 }
 
-// Readings returns the quantities of a unit that do not depend on the baseline. It leaves out values that are not
-// finite, which the fault rules report.
+// Readings appends the readings of a unit that do not depend on the baseline to out. It omits values that are not
+// finite, which fault rules report.
 func Readings(u *ingest.Unit, out []Reading) []Reading {
 	add := func(signal, quantity string, x float64) {
 		if !math.IsNaN(x) && !math.IsInf(x, 0) {
@@ -434,7 +436,8 @@ func Readings(u *ingest.Unit, out []Reading) []Reading {
 	return out
 }
 
-// OutcomeReading returns the mean of an outcome, without its time. It is a share of steps if all its values are 0 or 1.
+// OutcomeReading returns the mean of an outcome, without its time. The reading is a share of steps if all values are 0
+// or 1.
 func OutcomeReading(n *ingest.NamedMoments) Reading {
 	r := Reading{Signal: n.Signal, Quantity: "mean", X: n.Mean, values: float64(n.N)}
 	sum := n.Mean * float64(n.N)
@@ -445,17 +448,17 @@ func OutcomeReading(n *ingest.NamedMoments) Reading {
 	return r
 }
 
-// Scratch is memory for the readings of one unit, reused for the next. Each goroutine has its own.
+// Scratch is reusable memory for the readings of one unit. Each goroutine needs its own.
 type Scratch struct {
 	Values []Reading
 	Laws   factor.Memory
-	hits   []int64 // of the actions that are judged
+	hits   []int64 // per judged action
 }
 
-// MeanOf returns the mean, 0 for no values.
+// MeanOf returns the mean of x; 0 if it is empty.
 func MeanOf(x []float64) float64 { return MomentsOf(x).Mean }
 
-// MomentsOf returns the moments of values.
+// MomentsOf returns the moments of x.
 func MomentsOf(x []float64) (m ingest.Moments) {
 	for _, v := range x {
 		m.Add(v)
@@ -463,10 +466,10 @@ func MomentsOf(x []float64) (m ingest.Moments) {
 	return m
 }
 
-// IsOfAction reports whether the quantity is the share of an action, or of several together.
+// IsOfAction reports whether the quantity is the share of an action, or of several actions together.
 func (q *Quantity) IsOfAction() bool { return isShare(q.Name) || q.Name == RareQuantity }
 
-// Spend adds the false alarm rate of those tests of the quantity that need no allowance to the given rate.
+// Spend returns spent plus the false alarm rate of those tests of the quantity that need no allowance.
 func (q *Quantity) Spend(spent float64) float64 {
 	for _, ownShare := range []bool{false, true} {
 		for i := range q.Tests {
@@ -478,7 +481,7 @@ func (q *Quantity) Spend(spent float64) float64 {
 	return spent
 }
 
-// Sample returns the baseline of the quantity by unit, as judged.
+// Sample returns the baseline of the quantity by unit, in the form in which it is judged.
 func (q *Quantity) Sample(units int, e Ends) detectors.BaselineSample {
 	out := detectors.BaselineSample{
 		Values: make([]float64, units), Steps: make([]float64, units), Rank: q.Rank(), Frequency: q.Frequency(),
@@ -506,7 +509,7 @@ func (q *Quantity) Sample(units int, e Ends) detectors.BaselineSample {
 	return out
 }
 
-// Adjusted returns a reading with the season removed.
+// Adjusted returns the value of a reading with the season removed.
 func (q *Quantity) Adjusted(r Reading) float64 {
 	if q.Season == nil {
 		return r.X
@@ -517,17 +520,17 @@ func (q *Quantity) Adjusted(r Reading) float64 {
 // IsArmed reports whether any branch of the quantity is armed.
 func (q *Quantity) IsArmed() bool {
 	if len(q.Tests) == 0 {
-		return false // without the memory of the variable below: it is asked at each unit
+		return false // avoids allocating the variable below, as IsArmed is called for each unit
 	}
 	armed := false
 	q.Branches(func(Branch) { armed = true })
 	return armed
 }
 
-// Again returns a copy of the tests of the quantity, at zero, to run beside it.
+// Again returns a copy of the quantity's tests, at zero, that runs beside the original.
 func (q *Quantity) Again() *Quantity { return q.again(func(Test) bool { return true }) }
 
-// AgainWalks is Again with no other tests than that with walks.
+// AgainWalks is like Again, but only copies the test with walks.
 func (q *Quantity) AgainWalks() *Quantity {
 	return q.again(func(t Test) bool { return t.Walks() != nil })
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// DifferentDays is the p-value below which days count as different. If the days of a quantity differ by more than
-// SeasonFactor, its group may have a weekly season.
+// DifferentDays is the p-value below which days count as different. If the days of a quantity differ by more than the
+// factor SeasonFactor, its group may have a weekly season.
 const (
 	DifferentDays = .001
 	SeasonFactor  = 2
 )
 
-// Ends holds when the units of a baseline ended and which agents they belong to.
+// Ends holds the end times and the agents of the units of a baseline.
 type Ends struct {
-	Times  []int64        // by unit, 0 if it has none; nil if the clock is not usable
-	Zone   *time.Location // whose hours and days cycles follow; nil for UTC
-	Season bool           // whether units are judged among similar hours of the day or of the week
+	Times  []int64        // by unit, 0 without a time; nil if the clock is not usable
+	Zone   *time.Location // time zone of the hours and days; nil for UTC
+	Season bool           // whether units are judged among similar hours of the day or the week
 	Hours  bool           // whether hours of the day differ
-	Agents []int32        // by unit if units are blocks, else nil
+	Agents []int32        // by unit if units are blocks; otherwise nil
 }
 
-// TimeOf returns when a unit ended, 0 if it is not known.
+// TimeOf returns the end time of a unit; 0 if it is unknown.
 func (e Ends) TimeOf(unit int32) int64 {
 	if e.Times == nil {
 		return 0
@@ -33,7 +33,7 @@ func (e Ends) TimeOf(unit int32) int64 {
 	return e.Times[unit]
 }
 
-// DailyOf returns the daily course of values of units; nil without one.
+// DailyOf returns the daily mean of the values of units; nil if there is none.
 func (e Ends) DailyOf(units []int32, values []float64) *season.DailyMean {
 	times := make([]int64, len(units))
 	for i, unit := range units {
@@ -42,7 +42,7 @@ func (e Ends) DailyOf(units []int32, values []float64) *season.DailyMean {
 	return season.NewDailyMean(values, times, e.Zone)
 }
 
-// WithSeason returns the ends with the season that one of the quantities has.
+// WithSeason returns the ends with Season and Hours set, if any of the quantities has a season.
 func (e Ends) WithSeason(quantities []*Quantity) Ends {
 	if e.Times == nil {
 		return e
@@ -52,13 +52,13 @@ func (e Ends) WithSeason(quantities []*Quantity) Ends {
 	return e
 }
 
-// differentHours is the p-value over all quantities below which hours of the day count as different. Strata that are not
-// needed cost little delay; hours that differ unnoticed cost false alarms, as branches start from the wrong level.
+// differentHours is the p-value over all quantities below which hours of the day count as different. Unnecessary strata
+// cost little delay, but undetected differences cost false alarms, since branches start from the wrong level.
 const differentHours = .01
 
-// hoursDiffer reports whether hours of the day differ for some of the quantities: at differentHours by the harmonic mean
-// of their p-values, which holds however the quantities depend on each other (Wilson, PNAS 2019). A mix that follows the
-// hour moves most of them a little, which no single one may show.
+// hoursDiffer reports whether hours of the day differ for some of the quantities. It uses the harmonic mean of their
+// p-values, which is valid for any dependence between the quantities (Wilson, PNAS 2019). If the mix of traffic follows
+// the hour, most quantities move slightly, which no single one may show.
 func (e Ends) hoursDiffer(quantities []*Quantity) bool {
 	inverse := 0.0
 	for _, q := range quantities {
@@ -67,12 +67,12 @@ func (e Ends) hoursDiffer(quantities []*Quantity) bool {
 	return float64(len(quantities)) < differentHours*inverse
 }
 
-// differentWeekends is the p-value over all quantities below which weekends count as different. A warm-up whose weekend is left
-// out takes longer; a weekend that differs unnoticed costs false alarms.
+// differentWeekends is the p-value over all quantities below which weekends count as different. A warm-up without its
+// weekend takes longer, but undetected differences of weekends cost false alarms.
 const differentWeekends = .05
 
-// WeekendsDiffer reports whether weekends differ from working days at the same hours for some of the quantities: at
-// differentWeekends by the harmonic mean of their p-values.
+// WeekendsDiffer reports whether weekends differ from working days at the same hours for some of the quantities, by the
+// harmonic mean of their p-values.
 func (e Ends) WeekendsDiffer(quantities []*Quantity) bool {
 	inverse, tested := 0.0, 0.0
 	for _, q := range quantities {
@@ -84,7 +84,7 @@ func (e Ends) WeekendsDiffer(quantities []*Quantity) bool {
 	return tested < differentWeekends*inverse
 }
 
-// weekly reports whether hours of the week explain why days differ.
+// weekly reports whether hours of the week explain the differences between days.
 func (q *Quantity) weekly(e Ends) bool {
 	values := q.WarmValues()
 	if len(values) < watch.MinBaselineUnits || q.Counts() {
@@ -107,9 +107,9 @@ func (q *Quantity) hoursAlike(e Ends) float64 {
 	return season.Daily(q.scores(), season.Clocks(q.TimesOf(e), e.Zone), detectors.DependenceFactor)
 }
 
-// scores returns the collected values as scores with a mean of about 0 and a variance of about 1: the normal scores of
-// ranked values, and of shares the number of steps with the event beyond the expected one. They are 0 if all values are
-// the same.
+// scores returns the collected values as scores with a mean of about 0 and a variance of about 1: normal scores for
+// ranked values; for shares, the standardized difference between the actual and the expected number of steps with the
+// event. All scores are 0 if all values are the same.
 func (q *Quantity) scores() []float64 {
 	if q.Counts() {
 		hits, steps := q.warmHits()
@@ -123,8 +123,9 @@ func (q *Quantity) scores() []float64 {
 	return out
 }
 
-// seasonOf returns the season of the collected values with the given ranks; nil if they have none. Two-valued quantities
-// that are not shares have none: their ranks would take more than two values without carrying more information.
+// seasonOf returns the season of the collected values with the given ranks; nil if they have none. It is nil for
+// two-valued quantities that are not shares: their ranks would take more than two values without carrying more
+// information.
 func (q *Quantity) seasonOf(ranks *detectors.Ranks, e Ends, times []int64) *season.Season {
 	switch {
 	case q.Mix != nil:
@@ -138,7 +139,7 @@ func (q *Quantity) seasonOf(ranks *detectors.Ranks, e Ends, times []int64) *seas
 	return nil
 }
 
-// withoutSeason returns the collected values, or their scores, without what the hour explains if there is a season.
+// withoutSeason returns the collected values or, with a season, their ranks or scores within strata.
 func (q *Quantity) withoutSeason(e Ends) []float64 {
 	values := q.WarmValues()
 	if !e.Season || q.Mix != nil {
@@ -174,7 +175,7 @@ func (q *Quantity) WarmReadings(e Ends) []Reading {
 	return out
 }
 
-// TimesOf returns the times of the collected values, nil if there are none.
+// TimesOf returns the times of the collected values; nil without times.
 func (q *Quantity) TimesOf(e Ends) []int64 {
 	if e.Times == nil {
 		return nil
@@ -186,7 +187,7 @@ func (q *Quantity) TimesOf(e Ends) []int64 {
 	return out
 }
 
-// daysOf returns the days of the collected values, nil if there are none.
+// daysOf returns the days of the collected values; nil without times.
 func (q *Quantity) daysOf(e Ends) []int64 {
 	if e.Times == nil {
 		return nil
@@ -194,11 +195,11 @@ func (q *Quantity) daysOf(e Ends) []int64 {
 	return season.DaysOf(q.TimesOf(e), e.Zone)
 }
 
-// DaysDiffer returns the factor by which the days of the collected values differ more than their units explain, 1 if they
-// do not or if there are no times.
+// DaysDiffer returns the factor by which the days of the collected values differ more than their units explain; 1 if
+// they do not, or without times.
 func (q *Quantity) DaysDiffer(e Ends) float64 { return dayFactor(q.WarmValues(), q.daysOf(e)) }
 
-// dayFactor is DaysDiffer of any values; days is nil if there are no times.
+// dayFactor is like DaysDiffer, for any values; days is nil without times.
 func dayFactor(values []float64, days []int64) float64 {
 	if days == nil {
 		return 1
@@ -206,7 +207,7 @@ func dayFactor(values []float64, days []int64) float64 {
 	return differing(season.DayFactor(values, days, 1))
 }
 
-// differing returns a factor of days whose p-value says that they differ, else 1.
+// differing returns the factor f of days if its p-value is below DifferentDays, otherwise 1.
 func differing(f, p float64) float64 {
 	if p < DifferentDays {
 		return f
@@ -214,7 +215,7 @@ func differing(f, p float64) float64 {
 	return 1
 }
 
-// risingDayFactor is dayFactor of values that improve: that get larger, or smaller if better is negative.
+// risingDayFactor is like dayFactor, for values that improve: they rise, or fall if better is negative.
 func risingDayFactor(values []float64, days []int64, better float64) float64 {
 	if days == nil {
 		return 1
@@ -226,8 +227,8 @@ func risingDayFactor(values []float64, days []int64, better float64) float64 {
 	return differing(season.DayFactorInRise(rising, days))
 }
 
-// rankTest makes the test of ranked values. It ranks them among all values or, if the group has a season and the
-// quantity is part of it, among similar hours.
+// rankTest returns the test of ranked values. It ranks them among all values or, if the group and the quantity have a
+// season, among similar hours.
 func (q *Quantity) rankTest(of *basis) *detectors.RankTest {
 	values, e := of.values, of.ends
 	times := q.TimesOf(e)
@@ -248,7 +249,7 @@ func (q *Quantity) rankTest(of *basis) *detectors.RankTest {
 	return detectors.NewStratifiedRankTest(q.Season.Own(values, times), q.Season.Ranks, factor, q.strata(), q.Ranks)
 }
 
-// AsJudged returns what the rank test judges of a value at a time.
+// AsJudged returns what the rank test judges for a value at a time.
 func (q *Quantity) AsJudged(x float64, ts int64) float64 {
 	if q.Season == nil {
 		return x
@@ -256,7 +257,7 @@ func (q *Quantity) AsJudged(x float64, ts int64) float64 {
 	return q.Season.Rank(x, ts)
 }
 
-// strata returns the ranks of the values by stratum, nil without a season.
+// strata returns the ranks of the values by stratum; nil without a season.
 func (q *Quantity) strata() []*detectors.Ranks {
 	if q.Season == nil {
 		return nil
@@ -264,7 +265,7 @@ func (q *Quantity) strata() []*detectors.Ranks {
 	return q.Season.Like
 }
 
-// JudgedRanks returns the ranks of the values that the rank test judges.
+// JudgedRanks returns the ranks of the numbers that the rank test judges.
 func (q *Quantity) JudgedRanks() *detectors.Ranks {
 	if q.Season == nil {
 		return q.Ranks
@@ -272,7 +273,7 @@ func (q *Quantity) JudgedRanks() *detectors.Ranks {
 	return q.Season.Ranks
 }
 
-// JudgedSince returns the values that the tests have judged since an ordinal, in the form of Trace.Since.
+// JudgedSince returns the numbers that the tests have judged since an ordinal, in the form of Trace.Since.
 func (q *Quantity) JudgedSince(ordinal int64) (values []float64, ordinals []int64) {
 	if q.Season == nil {
 		return q.Trace.Since(ordinal)

@@ -7,18 +7,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// ActionShares are the shares of actions that are judged: of each chosen category, of all others together and, if
-// categories had to be chosen, of those absent from the units used for the choice, in this order.
+// ActionShares are the action shares that are judged, in this order: of each chosen action, of all others together and,
+// if actions had to be chosen, of those absent from the units used for the choice.
 type ActionShares struct {
 	Names []string          // of the quantities
-	place map[string]int    // of the chosen categories; unjudged for the second of two
-	other int               // place of all others
-	known func(string) bool // whether the units used for the choice had a category; nil if no choice was needed
-	Mixes []string          // of the quantities computed from the actions of the last units
+	place map[string]int    // index of each chosen action; unjudged for the second of two
+	other int               // index of the share of all others
+	known func(string) bool // whether an action occurred in the units used for the choice; nil if no choice was needed
+	Mixes []string          // names of the quantities that are computed from all actions
 }
 
-// unjudged is the place of a category whose share carries no information that another's does not: of two categories,
-// one determines the other.
+// unjudged is the index of an action whose share carries no additional information: of two actions, one share
+// determines the other.
 const unjudged = -1
 
 // NewActionShares returns the shares of the chosen actions.
@@ -48,14 +48,14 @@ func NewActionShares(judged ActionChoice) *ActionShares {
 
 const sharePrefix = "share of "
 
-// ShareName returns the name of the quantity of a category.
+// ShareName returns the name of the quantity for an action's share.
 func ShareName(category string) string { return sharePrefix + category }
 
-// isShare reports whether a quantity of that name is the share of an action.
+// isShare reports whether a name is that of an action's share.
 func isShare(quantity string) bool { return strings.HasPrefix(quantity, sharePrefix) }
 
-// Among appends the shares of the judged actions in a unit that ended at ts to the readings, nothing if the unit has no
-// actions. If mixes are judged, their readings come last and are not scored yet.
+// Among appends the shares of the judged actions in a unit that ended at ts to the readings in with. It appends nothing
+// if the unit has no actions. If mixes are judged, their readings come last and have no value yet, see Quantity.Read.
 func (a *ActionShares) Among(actions []ingest.Count, ts int64, with *Scratch) {
 	total := int64(0)
 	hits := append(with.hits[:0], make([]int64, len(a.Names))...)

@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// ShiftAgainst compares recent values with a frozen sample by their ranks. Dependence between units widens the errors
-// by the factor. For a nearly constant sample only the novel values count.
+// ShiftAgainst compares recent values with a frozen sample by their ranks. factor is the dependence factor, by which it
+// widens the errors. For a nearly constant sample, only novel values count.
 func ShiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.Shift {
 	s := unmoved(r, recent, factor)
 	if detectors.NearlyConstant(r) {
@@ -21,9 +21,9 @@ func ShiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.
 	return s
 }
 
-// Shift compares recent values that the quantity has judged with its baseline. Values of a mix are compared by their
-// means: in the baseline, each leaves its own unit out, so the values of the same single action differ by a hair from
-// later ones, which ranks would take for a move of them all.
+// Shift compares recent numbers that the quantity has judged with its baseline. For a mix, it compares means: in the
+// baseline, each value excludes its own unit, so the value for the same actions differs slightly from later ones, which
+// ranks would mistake for a move of all values.
 func (q *Quantity) Shift(recent []float64) finding.Shift {
 	if q.Mix == nil {
 		return ShiftAgainst(q.JudgedRanks(), recent, q.Factor())
@@ -35,8 +35,8 @@ func (q *Quantity) Shift(recent []float64) finding.Shift {
 	return s
 }
 
-// ShiftWhile compares the values that the quantity has judged since a unit with its baseline, up to the first unit for
-// which within does not hold. Without any values, it has no units.
+// ShiftWhile compares the numbers that the quantity has judged since a unit with its baseline, up to the first unit for
+// which within is false. If there are none, the shift has no units.
 func (q *Quantity) ShiftWhile(onset int64, within func(ordinal int64) bool) finding.Shift {
 	values, of := q.JudgedSince(onset)
 	n := sort.Search(len(of), func(i int) bool { return !within(of[i]) })
@@ -46,14 +46,15 @@ func (q *Quantity) ShiftWhile(onset int64, within func(ordinal int64) bool) find
 	return q.Shift(values[:n])
 }
 
-// InOtherForm reports whether the quantity is judged in another form than it is collected in.
+// InOtherForm reports whether the quantity is judged in a form other than the collected one.
 func (q *Quantity) InOtherForm() bool { return q.IsComputed() || q.Season != nil }
 
-// IsComputed reports whether values of the quantity come from what was learned of the baseline: earlier units have none.
+// IsComputed reports whether the quantity is computed from what was learned from the baseline, so that earlier units
+// have no value.
 func (q *Quantity) IsComputed() bool { return q.Learnt != nil || q.Mix != nil }
 
-// JudgedWithin returns the newest values that the quantity has judged since a unit, of units for which within holds, and whether
-// it holds for all.
+// JudgedWithin returns the most recent numbers that the quantity has judged since a unit, only of units for which
+// within is true, and whether within is true for all.
 func (q *Quantity) JudgedWithin(first int64, within func(ordinal int64) bool) (values []float64, all bool) {
 	judged, of := q.JudgedSince(first)
 	for i, x := range judged {
@@ -71,7 +72,7 @@ func unmoved(r *detectors.Ranks, recent []float64, factor float64) finding.Shift
 	}
 }
 
-// RewardsOf sums up the actions of units.
+// RewardsOf returns the number and the total reward of each action over units.
 func RewardsOf(units []ActionCounts) finding.ActionRewards {
 	sum := finding.ActionRewards{}
 	for _, actions := range units {
@@ -83,7 +84,7 @@ func RewardsOf(units []ActionCounts) finding.ActionRewards {
 	return sum
 }
 
-// Share returns a share of a number, 0 of nothing.
+// Share returns n/of; 0 if of is 0.
 func Share(n, of int64) float64 {
 	if of == 0 {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// judgeOnly drops the branches of the quantity that are for changes to other sides, before they take a share of the
-// budget. It keeps the test of a mean that is known from elsewhere, which people have asked for.
+// judgeOnly removes branches for changes to other sides than the given one, before they take a share of the budget. It
+// keeps the test with a configured mean.
 func (q *Quantity) judgeOnly(sides watch.Sides) {
 	if sides == watch.SidesBoth {
 		return
@@ -16,7 +16,8 @@ func (q *Quantity) judgeOnly(sides watch.Sides) {
 	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return !q.keepSide(t.Test, sides.Direction()) })
 }
 
-// tolerate lets the mean of the quantity move by so much without an alarm, in its own unit.
+// tolerate allows the mean of the quantity to move by the given amount, in its own unit, without an alarm. It removes
+// tests other than the rank test, which cannot tolerate a shift.
 func (q *Quantity) tolerate(by float64) {
 	if by == 0 || q.Ranks == nil {
 		return
@@ -31,7 +32,8 @@ func (q *Quantity) tolerate(by float64) {
 	})
 }
 
-// toleratedAt returns what is tolerated of a unit. It follows from the trace, so that a restored bank tolerates the same.
+// toleratedAt returns what is tolerated in a unit. It only depends on the trace, so that a restored bank tolerates the
+// same.
 func (q *Quantity) toleratedAt(ordinal int64) detectors.Slow {
 	if q.tolerated == 0 || q.Learnt == nil || !q.Learnt.Decisions {
 		return detectors.Within(q.tolerated)
@@ -40,30 +42,30 @@ func (q *Quantity) toleratedAt(ordinal int64) detectors.Slow {
 	return q.slow
 }
 
-// constant reports whether the quantity never varied, so that what is tolerated of it has no measure.
+// constant reports whether a tolerance is set but the quantity never varied, so that the tolerance has no scale.
 func (q *Quantity) constant(tolerated float64) bool { return tolerated > 0 && q.SD == 0 }
 
-// toJudge reports whether the mode of learning leaves anything of a frozen quantity to judge.
+// toJudge reports whether any part of a frozen quantity is judged in the configured mode of learning.
 func (q *Quantity) toJudge(signal string, cfg *watch.Config) bool {
 	return cfg.Sides(signal, q.Name) != watch.SidesNone && (q.Ranks == nil || !q.constant(cfg.Tolerated(signal)))
 }
 
-// keepSide drops what a test judges beside changes to one side, 0 for none, and reports whether anything is left of it.
-// Walks stay even without branches, since they have the dependence of the baseline.
+// keepSide restricts a test to changes to one side, 0 for none, and reports whether the test is to be kept. Tests with
+// walks are kept even without branches, since they hold the dependence factor of the baseline.
 func (q *Quantity) keepSide(t Test, side int) bool {
 	switch t := t.(type) {
 	case *GivenTest:
 		return true
 	case NoveltyTest:
 		if t.Known != nil {
-			return side == 0 // a new value between others belongs to neither side
+			return side == 0 // a new value between others is on neither side
 		}
 		t.Side = side
 	case *RarityTest:
 		t.Side = side * q.sideOfRare()
 		return t.Side != 0
 	case *ShapeTest:
-		return side == 0 && t.Candidates(q) == 0 // it shows the distance
+		return side == 0 && t.Candidates(q) == 0 // it displays the distance
 	case *rankTest:
 		t.test.Keep(shiftsTo(side))
 		return true
@@ -74,13 +76,13 @@ func (q *Quantity) keepSide(t Test, side int) bool {
 	return side != 0
 }
 
-// shiftsTo reports whether a branch is for shifts to one side, 0 for none.
+// shiftsTo returns a function that reports whether a branch is for shifts to the given side; with side 0, for none.
 func shiftsTo(side int) func(detectors.Branch) bool {
 	return func(b detectors.Branch) bool { return b.Family != detectors.Spread && float64(side)*b.Param > 0 }
 }
 
-// sideOfRare returns the side of the commonest value on which all other values of the baseline lie, 0 if they lie on
-// both.
+// sideOfRare returns the side of the most common value on which all other values of the baseline lie; 0 if they lie on
+// both sides.
 func (q *Quantity) sideOfRare() int {
 	mode, _ := q.Ranks.Mode()
 	below, above := false, false

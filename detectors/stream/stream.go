@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// Every score of a stream must stay below resolveScore for ResolveUnits units in a row before its alarm resolves. As
-// many more units without an alarm then close the incident.
+// Every score of a stream must stay below resolveScore for ResolveUnits consecutive units before its alarm resolves.
+// After as many more units without an alarm, the incident closes.
 const (
 	ResolveUnits = 20
 	resolveScore = .5
@@ -27,24 +27,24 @@ type Stream struct {
 	State      finding.State
 	Quantities []*Quantity
 	Fault      fault.Rules
-	Told       string              // rule of the fault that was last reported, "" if the stream is in none
+	Told       string              // rule of the fault that was last reported; empty if the stream has no fault
 	Alarmed    bool                // in drift, or in a fault that began during a drift
-	Low        int                 // units in a row with every score below resolveScore, since the alarm
-	AlarmedAt  int64               // ordinal of the unit at which it went to drift
-	Alert      *Alert              // description of the drift, of the last one until the incident is over; else nil
-	InBaseline bool                // whether the frozen baseline has the signal
-	LateUnits  int                 // units since the baseline that had the signal, if the baseline does not have it
-	LateOf     int                 // units since the first of LateUnits, with and without the signal
-	LateTrend  string              // quantity with a trend for which the stream's own last baseline was refused, "" for none
-	LateGiven  observations        // of a late outcome, the main quantity of LateFrom of these units
+	Low        int                 // number of consecutive units since the alarm with every score below resolveScore
+	AlarmedAt  int64               // ordinal of the unit at which it drifted
+	Alert      *Alert              // the current drift, or the last one until the incident is over; otherwise nil
+	InBaseline bool                // whether the frozen baseline includes the signal
+	LateUnits  int                 // if not: number of units since the baseline that include the signal
+	LateOf     int                 // number of units since the first of LateUnits, with and without the signal
+	LateTrend  string              // quantity for whose trend the stream's own last baseline was refused; empty if it was not
+	LateGiven  observations        // for a late outcome, the main quantity of LateFrom in these units
 	LateFrom   string              // the signal of LateGiven
-	Own        finding.BaselineRef // of a signal that is missing from the group's baseline
-	OverLimit  bool                // not armed because the policy has too many branches
-	Shown      bool                // not judged, because the policy learns
-	NoDeciles  bool                // only its outer deciles are not armed, for that reason
+	Own        finding.BaselineRef // for a signal that is missing from the group's baseline
+	OverLimit  bool                // not armed, because the policy has too many branches
+	Shown      bool                // displayed but not judged, because the policy learns
+	NoDeciles  bool                // only its outer deciles are not armed, because the policy has too many branches
 }
 
-// Find returns the quantity of a name, nil if there is none.
+// Find returns the quantity with the given name; nil if there is none.
 func (s *Stream) Find(name string) *Quantity {
 	for _, q := range s.Quantities {
 		if q.Name == name {
@@ -54,7 +54,7 @@ func (s *Stream) Find(name string) *Quantity {
 	return nil
 }
 
-// Reach returns the smallest changes of the main quantity that are found, and those of amounts; nil if none are known.
+// Reach returns the smallest detectable changes of the main quantity and of amounts; nil if none are known.
 func (s *Stream) Reach() []finding.Reach {
 	var out []finding.Reach
 	for _, name := range []string{signals.MainQuantity(s.Signal), signals.Amount} {
@@ -65,7 +65,7 @@ func (s *Stream) Reach() []finding.Reach {
 	return out
 }
 
-// MainRanks returns the baseline of the main quantity, nil if there is none.
+// MainRanks returns the ranks of the main quantity's baseline; nil if there is none.
 func (s *Stream) MainRanks() *detectors.Ranks {
 	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil {
 		return q.Ranks
@@ -73,10 +73,10 @@ func (s *Stream) MainRanks() *detectors.Ranks {
 	return nil
 }
 
-// Quantity returns the quantity of a name. It starts the quantity if there is none.
+// Quantity returns the quantity with the given name. It adds the quantity if there is none.
 func (s *Stream) Quantity(name string) *Quantity { return s.Quantities[s.Place(name)] }
 
-// Place returns the index of the quantity of a name. It starts the quantity if there is none.
+// Place returns the index of the quantity with the given name. It adds the quantity if there is none.
 func (s *Stream) Place(name string) int {
 	for i, q := range s.Quantities {
 		if q.Name == name {
@@ -87,8 +87,8 @@ func (s *Stream) Place(name string) int {
 	return len(s.Quantities) - 1
 }
 
-// Freeze makes the collected values the baseline of the stream; units is the number of units they come from. Its gauges are
-// started by StartGauges.
+// Freeze makes the collected values the baseline of the stream. units is the number of units that they come from.
+// Freeze does not start gauges, see StartGauges.
 func (s *Stream) Freeze(units int, cfg *watch.Config, e Ends) {
 	s.Own, s.LateUnits, s.LateOf, s.LateTrend, s.LateGiven = finding.BaselineRef{}, 0, 0, "", nil
 	most := 0
@@ -108,9 +108,9 @@ func (s *Stream) Freeze(units int, cfg *watch.Config, e Ends) {
 }
 
 // RepeatsMean reports whether a quantity is an outer decile that equals the mean in every collected unit. This happens
-// if units are single steps, or if a signal keeps its value over an episode. Such a decile would add nothing to the
-// mean and still take a share of the budget. If units become uneven, their standard deviation, which was 0, shows it.
-// Deciles that equal each other but not the mean are both judged: later, one may change without the other.
+// if units are single steps, or if a signal is constant within an episode. The decile would then use a share of the
+// budget without adding anything to the mean. If the steps of a unit later differ, the standard deviation, which was 0,
+// shows it. Deciles that equal each other but not the mean are both judged, as one may later change without the other.
 func (s *Stream) RepeatsMean(q *Quantity) bool {
 	mean := s.Find("mean")
 	return signals.IsDecile(q.Name) && mean != nil && slices.EqualFunc(q.Warm, mean.Warm, func(a, b Observed) bool {
@@ -118,14 +118,14 @@ func (s *Stream) RepeatsMean(q *Quantity) bool {
 	})
 }
 
-// Branch is one armed test of a stream, seen from outside.
+// Branch is one armed test of a stream.
 type Branch struct {
 	Detector                    string
-	Alternative                 detectors.Branch // zero for novelty, ks and guaranteed
+	Alternative                 detectors.Branch // zero for the novelty, KS and guaranteed tests
 	Quantity                    *Quantity
 	Score, statistic, Threshold float64
 	zeroed                      bool
-	Moving                      bool // whether it stands above 0
+	Moving                      bool // whether it is above 0
 	Started                     int64
 }
 
@@ -137,14 +137,14 @@ func (b Branch) Name() string {
 	return b.Quantity.Name + " " + b.Alternative.String()
 }
 
-// Branches lists the armed tests of a stream.
+// Branches yields the armed tests of a stream.
 func (s *Stream) Branches(yield func(Branch)) {
 	for _, q := range s.Quantities {
 		q.Branches(yield)
 	}
 }
 
-// Branches lists the armed tests of the quantity; none while the quantity is still being validated.
+// Branches yields the armed tests of the quantity; none while the quantity is still being validated.
 func (q *Quantity) Branches(yield func(Branch)) {
 	if q.Proving() {
 		return
@@ -154,7 +154,7 @@ func (q *Quantity) Branches(yield func(Branch)) {
 	}
 }
 
-// Armed returns the detectors of the stream that can page.
+// Armed returns the names of the stream's detectors that can page, sorted.
 func (s *Stream) Armed() []string {
 	var names []string
 	s.Branches(func(b Branch) {
@@ -166,7 +166,7 @@ func (s *Stream) Armed() []string {
 	return names
 }
 
-// Reached reports whether a branch has reached its threshold: whether the score of the leading one is at least 1.
+// Reached reports whether a branch has reached its threshold, which means that the leading score is at least 1.
 func (s *Stream) Reached() bool { return slices.ContainsFunc(s.Quantities, (*Quantity).Reached) }
 
 // Reached reports whether a branch has reached its threshold.
@@ -183,7 +183,7 @@ func (q *Quantity) Reached() bool {
 }
 
 // Leading returns the branch with the highest score, and the detectors with a score of at least resolveScore, highest
-// first. The first branch wins a tie, so that a replay names the same one.
+// first. The first branch wins a tie, so that a replay names the same branch.
 func (s *Stream) Leading() (top Branch, names []string) {
 	type scored struct {
 		detector string
@@ -212,7 +212,7 @@ func (s *Stream) Leading() (top Branch, names []string) {
 	return top, names
 }
 
-// Alarm marks the stream as drifted: before it resolves, every branch has to pass through zero.
+// Alarm marks the stream as drifted. Before the drift resolves, every branch must pass through zero.
 func (s *Stream) Alarm(ordinal int64) {
 	s.State, s.Alarmed, s.Low, s.AlarmedAt = finding.Drift, true, 0, ordinal
 	for _, q := range s.Quantities {
@@ -220,7 +220,7 @@ func (s *Stream) Alarm(ordinal int64) {
 	}
 }
 
-// Recovered reports whether a drift is over, after a unit whose highest score is score.
+// Recovered counts a unit whose highest score is score, and reports whether a drift is over.
 func (s *Stream) Recovered(score float64) bool {
 	if score < resolveScore {
 		s.Low++
@@ -242,7 +242,7 @@ func (s *Stream) Reset() {
 	}
 }
 
-// Settled returns the state of a stream that has neither a fault nor an alarm.
+// Settled returns the state of a stream without a fault or an alarm.
 func (s *Stream) Settled() finding.State {
 	if s.Shown || slices.ContainsFunc(s.Quantities, (*Quantity).IsArmed) {
 		return finding.OK
@@ -250,10 +250,10 @@ func (s *Stream) Settled() finding.State {
 	return finding.WarmingUp
 }
 
-// ShownOnly says why a signal of a policy that learns is not judged.
+// ShownOnly is the reason why a signal of a policy that learns is not judged.
 const ShownOnly = "shown but not judged, because the policy learns"
 
-// Unarmed says why a stream of a frozen baseline has no armed detector; "" if it has one.
+// Unarmed returns the reason why a stream of a frozen baseline has no armed detector; empty if it has one.
 func (s *Stream) Unarmed(unit finding.UnitName, units, wanted int) string {
 	if len(s.Armed()) > 0 {
 		return ""
@@ -279,7 +279,7 @@ func (s *Stream) Unarmed(unit finding.UnitName, units, wanted int) string {
 	return fmt.Sprintf("a baseline of %s is too small to arm a detector", unit.Count(int64(units)))
 }
 
-// Factor returns the largest dependence factor over the quantities of a stream, 0 before a freeze.
+// Factor returns the largest dependence factor of the quantities of a stream; 0 before a freeze.
 func (s *Stream) Factor() float64 {
 	f := 0.0
 	for _, q := range s.Quantities {
@@ -290,7 +290,7 @@ func (s *Stream) Factor() float64 {
 	return f
 }
 
-// ByNeed returns the quantities of the stream to arm first, and those to arm if there is room left.
+// ByNeed returns the quantities of the stream to arm first, and those to arm only if there is room left.
 func (s *Stream) ByNeed() (first, last []*Quantity) {
 	for _, q := range s.Quantities {
 		if signals.IsDecile(q.Name) && s.Signal != "reward" {
@@ -302,17 +302,17 @@ func (s *Stream) ByNeed() (first, last []*Quantity) {
 	return first, last
 }
 
-// MaxBranches is the number of branches that a policy may arm.
+// MaxBranches is the maximum number of branches that a policy may arm.
 const MaxBranches = 1000
 
-// MostCandidates is the most branches that the tests of a quantity can have: ten of ranks or fewer of a frequency, three
-// of rarity, and one each of novelty, of the sliding test and of the guaranteed one.
+// MostCandidates is the maximum number of branches of a quantity's tests: ten for ranks, or fewer for a frequency,
+// three for rarity, and one each for novelty, the sliding test and the guaranteed test.
 const MostCandidates = 16
 
 // Sound reports whether the stream has no telemetry fault.
 func (s *Stream) Sound() bool { return s.State != finding.TelemetryFault }
 
-// Dropped lists the branches that the baseline does not carry.
+// Dropped returns the branches that the baseline is too small to support, with the number of units that would suffice.
 func (s *Stream) Dropped() []finding.DroppedBranch {
 	var out []finding.DroppedBranch
 	for _, q := range s.Quantities {
@@ -329,7 +329,7 @@ func (s *Stream) Dropped() []finding.DroppedBranch {
 	return out
 }
 
-// SummarizeDetectors returns the leading branch of each detector, by name.
+// SummarizeDetectors returns the leading branch of each detector, sorted by name.
 func (s *Stream) SummarizeDetectors() []finding.DetectorSummary {
 	var leading []Branch
 	s.Branches(func(b Branch) {
@@ -344,7 +344,7 @@ func (s *Stream) SummarizeDetectors() []finding.DetectorSummary {
 	if len(leading) == 0 {
 		return nil
 	}
-	const others = 3 // room for those that the bank adds: the sliding test, and two gauges
+	const others = 3 // room for those that the bank adds: the sliding test and two gauges
 	out := make([]finding.DetectorSummary, 0, len(leading)+others)
 	for _, b := range leading {
 		out = append(out, finding.DetectorSummary{
@@ -355,7 +355,8 @@ func (s *Stream) SummarizeDetectors() []finding.DetectorSummary {
 	return out
 }
 
-// MovedOn says that a warm-up of so many units was refused because of a trend, and how many units the next one has.
+// MovedOn returns a message that a warm-up of the given number of units was refused because of a trend, with the
+// progress of the next one.
 func MovedOn(what string, unit finding.UnitName, collected, units int) string {
 	return fmt.Sprintf("%s was not stationary over the last %s; collecting a new baseline, %d of %d", what, unit.Count(int64(units)), collected, units)
 }

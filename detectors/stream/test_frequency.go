@@ -7,14 +7,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// FrequencyTest judges how often an event happens at the steps of a unit, or how well the actions of a unit are
+// FrequencyTest judges how often an event occurs in the steps of a unit, or how well the actions of a unit are
 // predicted.
 type FrequencyTest struct {
 	walkTest
 	test *detectors.FrequencyTest
 }
 
-// NewFrequencyTest returns a test that judges counts, or predictions, with t.
+// NewFrequencyTest returns a Test that judges counts or predictions with t.
 func NewFrequencyTest(t *detectors.FrequencyTest) *FrequencyTest {
 	return &FrequencyTest{walkTest{&t.Walks}, t}
 }
@@ -40,7 +40,7 @@ func beginFrequency(q *Quantity, of *basis) Test {
 	return NewFrequencyTest(detectors.NewFrequencyTest(hits, steps, least))
 }
 
-// Frequency returns the frequency test of the quantity, nil if it has none.
+// Frequency returns the frequency test of the quantity; nil if it has none.
 func (q *Quantity) Frequency() *detectors.FrequencyTest {
 	if t, has := TestOf[*FrequencyTest](q); has {
 		return t.test

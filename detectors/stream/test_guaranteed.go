@@ -10,11 +10,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// GivenTest is the guaranteed test of a stream's main quantity. Exported fields are saved.
+// GivenTest is the guaranteed test of a stream's main quantity, with a configured mean. Exported fields are saved.
 type GivenTest struct {
 	Given     watch.GivenMean
-	Test      *detectors.Guaranteed // nil until it is armed
-	Zeroed    bool                  // whether the score has been below resolveScore since it was last held
+	Test      *detectors.Guaranteed // nil until armed
+	Zeroed    bool                  // whether the score has been below resolveScore since the last call of hold
 	StartedAt int64                 // ordinal of the unit at which the score last left 0
 }
 
@@ -34,7 +34,7 @@ func beginGuaranteed(q *Quantity, of *basis) Test {
 func (t *GivenTest) Arm(rate float64) bool {
 	side, _ := watch.SideOf(t.Given.Side)
 	test, err := detectors.NewGuaranteed(t.Given.Mean, 1/rate, side)
-	if err != nil { // the configuration was checked: only a rate of 1 or more, which has no meaning, is refused
+	if err != nil { // the configuration has been checked, so this can only be a meaningless rate of 1 or more
 		return false
 	}
 	t.Test = test
@@ -48,7 +48,7 @@ func (t *GivenTest) Observe(v value, ordinal int64, held bool) {
 	}
 	before := t.Test.Score()
 	if t.Test.Observe(v.x) != nil {
-		return // a value outside 0 to 1 carries no information here; the other tests of the signal see it
+		return // a value outside 0 to 1 carries no information for this test; the other tests of the signal see it
 	}
 	score := t.Test.Score()
 	if score > 0 && before == 0 {

@@ -9,28 +9,28 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// maxShapeFactor is the dependence factor up to which the sliding Kolmogorov-Smirnov test pages. Its thresholds are
-// those for independent units.
+// maxShapeFactor is the maximum dependence factor at which the sliding Kolmogorov-Smirnov test pages. Its thresholds
+// are those for independent units.
 const maxShapeFactor = 1.3
 
 // ShapeTest is the sliding Kolmogorov-Smirnov test of a stream's main quantity. It detects changes of shape that leave
-// mean and spread unchanged. Its window is empty at first and after each incident.
+// the mean and the spread unchanged. Its window is empty at first and after each incident.
 type ShapeTest struct {
 	Window    int
 	Threshold float64 // of D; 0 if it does not page
-	Zeroed    bool    // whether the score has been below resolveScore since it was last held
+	Zeroed    bool    // whether the score has been below resolveScore since the last call of hold
 	StartedAt int64   // ordinal of the oldest unit in the window when the score last rose to resolveScore
 	Score     float64
-	Held      detectors.Floats // the values in the window, oldest first, in a snapshot; else nil
+	Held      detectors.Floats // values in the window, oldest first; only set in a snapshot
 
-	Rate  float64 `cbor:"-"` // of false alarms, while it is being armed
+	Rate  float64 `cbor:"-"` // of false alarms
 	ranks *detectors.Ranks
 	KS    *detectors.SlidingKS `cbor:"-"`
 }
 
-// beginSlidingKS returns nil if the baseline is too large for an exact comparison, has a season, or consists of ratings. With
-// a season, the last units do not follow the distribution of the whole baseline. Nor do those of another mix of raters: once
-// their levels are taken out, the shape of what is left still differs between raters.
+// beginSlidingKS returns nil if the baseline is too large for an exact comparison, has a season, or consists of
+// ratings. With a season, recent units do not follow the distribution of the whole baseline. The same holds for ratings
+// if the mix of raters changes: even with the raters' levels removed, the shape of the rest differs between raters.
 func beginSlidingKS(q *Quantity, of *basis) Test {
 	if !of.main(q) || q.Season != nil || of.cfg.Raters.Rate(of.signal) {
 		return nil
@@ -42,7 +42,7 @@ func beginSlidingKS(q *Quantity, of *basis) Test {
 	return t
 }
 
-// follow rebuilds the window from the values that it held.
+// follow rebuilds the window from its values. It reports whether the baseline is suitable.
 func (t *ShapeTest) follow(baseline *detectors.Ranks, values []float64) bool {
 	ks, err := baseline.Resume(t.Window, values[max(0, len(values)-t.Window):])
 	if err != nil {
@@ -52,7 +52,7 @@ func (t *ShapeTest) follow(baseline *detectors.Ranks, values []float64) bool {
 	return true
 }
 
-// Candidates implements Test. The test counts only if there are thresholds for it.
+// Candidates implements Test. The test only counts if there are thresholds for it.
 func (t *ShapeTest) Candidates(q *Quantity) int {
 	ranked := q.Rank()
 	if ranked == nil || ranked.Factor > maxShapeFactor {
@@ -64,7 +64,8 @@ func (t *ShapeTest) Candidates(q *Quantity) int {
 	return 1
 }
 
-// Arm sets the threshold for a false alarm rate per unit, if there is one. Without a threshold the test is still shown.
+// Arm sets the threshold for a false alarm rate per unit, if there is one. A test without a threshold is still
+// displayed.
 func (t *ShapeTest) Arm(rate float64) bool {
 	if d, ok := detectors.KSThreshold(t.ranks.Len(), t.Window, -math.Log(rate)); ok {
 		t.Threshold, t.Rate = d, rate

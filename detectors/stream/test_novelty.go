@@ -8,10 +8,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// NoveltyTest looks for values that a nearly constant baseline, or one of few values, has not seen.
+// NoveltyTest looks for values that do not occur in a baseline that is nearly constant, or that has few distinct
+// values.
 type NoveltyTest struct{ *detectors.Novelty }
 
-// beginNovelty returns nil for a mix of actions, as when the window holds every action: such a mix predicts nothing.
+// beginNovelty returns nil for a mix of actions. A constant mix, such as one whose window holds every action, predicts
+// nothing.
 func beginNovelty(q *Quantity, of *basis) Test {
 	if q.Mix != nil {
 		return nil
@@ -28,7 +30,7 @@ func beginNovelty(q *Quantity, of *basis) Test {
 	return nil
 }
 
-// factorOfValues returns the largest dependence factor of the values, and of whether a unit has any one of them.
+// factorOfValues returns the largest dependence factor of the values, and of the indicators of each distinct value.
 func (q *Quantity) factorOfValues(of *basis) float64 {
 	factor := q.factorOf(of.values, of)
 	is := make([]float64, len(of.values))
@@ -96,7 +98,7 @@ func (t NoveltyTest) Attach(*Quantity) error { return nil }
 func (t NoveltyTest) save(w *quantityWire) {
 	wire := noveltyWire(*t.Novelty)
 	if t.Known != nil {
-		w.NovelOfFew = &wire // a build that knows only one value must not take all others for novel
+		w.NovelOfFew = &wire // a build that knows only one value must not mistake all others for novel ones
 		return
 	}
 	w.Novel = &wire

@@ -7,13 +7,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// rankTest judges the ranks of values that differ.
+// rankTest judges the ranks of values.
 type rankTest struct {
 	walkTest
 	test *detectors.RankTest
 }
 
-// NewRankTest returns a test that judges ranks with t.
+// NewRankTest returns a Test that judges ranks with t.
 func NewRankTest(t *detectors.RankTest) *rankTest { return &rankTest{walkTest{&t.Walks}, t} }
 
 func beginRank(q *Quantity, of *basis) Test {
@@ -23,7 +23,7 @@ func beginRank(q *Quantity, of *basis) Test {
 	return NewRankTest(q.rankTest(of))
 }
 
-// Rank returns the rank test of the quantity, nil if it has none.
+// Rank returns the rank test of the quantity; nil if it has none.
 func (q *Quantity) Rank() *detectors.RankTest {
 	if t, has := TestOf[*rankTest](q); has {
 		return t.test

@@ -10,14 +10,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// RarityTest judges how often a quantity differs from its commonest value.
+// RarityTest judges how often a quantity differs from its most common value.
 type RarityTest struct {
 	*rarity.Test
-	first *rarity.Test // in a copy made by Again: the original at that time
+	first *rarity.Test // the state of a copy at the call of Again; otherwise nil
 }
 
-// beginRarity returns nil if rare values are too few. Actions have no such test: the judged ones are the commonest of
-// the baseline itself, so the limits of the test do not hold for them.
+// beginRarity returns nil if there are too few rare values. It also returns nil for actions: the judged actions are the
+// most common ones of the baseline itself, so the limits of the test do not hold for them.
 func beginRarity(q *Quantity, of *basis) Test {
 	if !of.constant && !q.isRare(of) || q.Mix != nil || isShare(q.Name) {
 		return nil
@@ -36,14 +36,14 @@ func beginRarity(q *Quantity, of *basis) Test {
 	return nil
 }
 
-// factorOf returns the largest dependence factor of numbers that units of the baseline have: by their order, by day, and
-// by agent.
+// factorOf returns the largest dependence factor of numbers of the baseline's units: by their order, by day, and by
+// agent.
 func (q *Quantity) factorOf(x []float64, of *basis) float64 {
 	return max(dayFactor(x, q.daysOf(of.ends)), q.AgentFactor(of.ends), detectors.AllowedFactor(x))
 }
 
-// isRare reports whether the quantity is an outcome, a reward or a return of two values, and the rarer one is so rare that
-// a fall of its rate needs a separate test. The test knows no season and tolerates no shift.
+// isRare reports whether the quantity is an outcome, a reward or a return with two values, of which the rarer one is so
+// rare that a fall of its rate needs a separate test. That test supports neither a season nor a tolerated shift.
 func (q *Quantity) isRare(of *basis) bool {
 	outcome := signals.IsOutcome(of.signal) || of.signal == "reward" || of.signal == "return"
 	_, usual := q.Ranks.Mode()
@@ -51,8 +51,8 @@ func (q *Quantity) isRare(of *basis) bool {
 		q.Season == nil && of.cfg.Tolerated(of.signal) == 0
 }
 
-// leaveFallsToRarity drops the branches of a frequency for a fall if a rarity test judges the fall. The others judge how
-// much more frequent the rarer value has become.
+// leaveFallsToRarity removes the frequency test's branches for a fall if a rarity test judges falls. The remaining
+// branches judge how much more frequent the rarer value has become.
 func (q *Quantity) leaveFallsToRarity() {
 	if _, has := TestOf[*RarityTest](q); has && q.Frequency() != nil {
 		q.Frequency().Keep(shiftsTo(q.sideOfRare()))
@@ -115,7 +115,7 @@ func (t *RarityTest) Again() Test {
 	return &RarityTest{&again, &first}
 }
 
-// Unlearn discards what the limits have learned.
+// Unlearn reverts the limits to those at the call of Again. It must only be called on a copy.
 func (t *RarityTest) Unlearn() { *t.Test = *t.first }
 
 // Lower implements Test.
@@ -127,7 +127,7 @@ func (t *RarityTest) Lower(by float64) {
 // Attach implements Test.
 func (t *RarityTest) Attach(*Quantity) error { return nil }
 
-// rareNote says what is missing for a fall of the rate of rare values of the quantity to be found, "" if nothing is.
+// rareNote returns what is missing to find a fall in the rate of rare values; empty if nothing is.
 func (q *Quantity) rareNote(signal string, unit finding.UnitName, provisional bool) string {
 	if q.Ranks == nil || q.Name != signals.MainQuantity(signal) {
 		return ""

@@ -2,8 +2,8 @@ package stream
 
 import "github.com/rewardwatch/rewardwatch/detectors"
 
-// walkTest is the common part of the tests whose branches are walks. They are calibrated on the baseline and make an
-// allowance for its own error.
+// walkTest is the common part of the tests whose branches are walks. Walks are calibrated on the baseline, with an
+// allowance for its error.
 type walkTest struct{ of *detectors.Walks }
 
 // Reached implements Test.

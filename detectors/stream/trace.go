@@ -9,25 +9,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// TrailUnits is the number of last units that are recorded one by one.
+// TrailUnits is the number of recent units that are recorded individually.
 const TrailUnits = 512
 
-// Trace holds the values of the last TrailUnits units that the tests of a quantity have seen, with gaps for units
-// without a value and for those with one that is excluded by a fault.
+// Trace holds the values of the last TrailUnits units that the tests of a quantity have seen. It has gaps for units
+// without a value, and for units whose value is excluded because of a fault.
 //
-// Of a trace that follows the ranks of a baseline, only the slots among the baseline's points are kept, in one byte or
-// two. A value that equals a point is exact by its slot. Of the others, the newest CurrentUnits values of the trace are
-// kept exactly; an older one stands for a value of the same rank.
+// A trace that follows the ranks of a baseline only keeps each value's slot among the points of the baseline, in one or
+// two bytes. The slot of a value that equals a point is exact. Of the other values, those among the most recent
+// CurrentUnits are also kept exactly; an older one is replaced by a value of the same rank.
 type Trace struct {
 	first int64 // ordinal of the first value since the trace began
-	next  int64 // ordinal after the newest
+	next  int64 // ordinal after the most recent one
 
 	ranks *detectors.Ranks // nil if all values are exact
-	slots []byte           // a ring by ordinal, from first on, of slots plus 1, width bytes each; 0 for a gap
-	exact []float64        // a ring by ordinal, from first on, NaN for a gap; with ranks, of values that equal no point
+	slots []byte           // ring by ordinal, from first on, of slots plus 1, with width bytes each; 0 for a gap
+	exact []float64        // ring by ordinal, from first on, with NaN for a gap; with ranks, only of values that equal no point
 
-	// With ranks: the width; the number of units from the oldest of the newest CurrentUnits values on, of the values among
-	// them, and of those that are in exact; and the index of the oldest of these.
+	// These are only used with ranks. width is the number of bytes of a slot. near is the number of units since the
+	// oldest of the most recent CurrentUnits values, held the number of values among them, and apart the number of
+	// those that are in exact. head is the index of the oldest of the latter.
 	width             uint8
 	near              uint16
 	held, apart, head uint8
@@ -36,7 +37,7 @@ type Trace struct {
 // gap is the slot of a unit without a value.
 const gap = -1
 
-// newTrace returns an empty trace that follows the ranks, nil for none.
+// newTrace returns an empty trace that follows ranks, which may be nil.
 func newTrace(ranks *detectors.Ranks) Trace {
 	switch {
 	case ranks == nil || 2*ranks.Distinct()+1 > math.MaxUint16:
@@ -47,7 +48,7 @@ func newTrace(ranks *detectors.Ranks) Trace {
 	return Trace{ranks: ranks, width: 1}
 }
 
-// Add keeps the value of unit number ordinal.
+// Add records the value of a unit.
 func (t *Trace) Add(x float64, ordinal int64) {
 	slot := 0
 	if t.ranks != nil {
@@ -56,7 +57,7 @@ func (t *Trace) Add(x float64, ordinal int64) {
 	t.add(x, slot, ordinal)
 }
 
-// add keeps a value, of which the slot is given if the trace follows ranks.
+// add records a value. slot is its slot if the trace follows ranks.
 func (t *Trace) add(x float64, slot int, ordinal int64) {
 	if t.units() == 0 || ordinal-t.next >= TrailUnits {
 		*t = Trace{
@@ -96,7 +97,7 @@ func (t *Trace) put(x float64, slot int) {
 	}
 }
 
-// leave takes the oldest unit out of those with exact values.
+// leave removes the oldest unit from those with exact values.
 func (t *Trace) leave() {
 	slot := t.slot(t.next - int64(t.near))
 	t.near--
@@ -151,8 +152,8 @@ func (t *Trace) slot(ordinal int64) int {
 	return int(binary.LittleEndian.Uint16(t.slots[at:])) - 1
 }
 
-// putAt puts element number at into a ring of at most most elements, whose number is that of the next one until it is
-// full.
+// putAt stores the element with number at in a ring of at most most elements. Until the ring is full, at must be the
+// number of its next element.
 func putAt[T any](ring []T, x T, at, most int64) []T {
 	if int64(len(ring)) < most {
 		return detectors.AppendUpTo(ring, x, int(most))
@@ -177,7 +178,7 @@ func (t *Trace) Since(ordinal int64) (values []float64, ordinals []int64) {
 	return values, ordinals
 }
 
-// appendNewest appends the recorded values from an ordinal on, at most CurrentUnits of the newest, oldest first.
+// appendNewest appends the recorded values from an ordinal on, at most the most recent CurrentUnits, oldest first.
 func (t *Trace) appendNewest(values []float64, ordinal int64) []float64 {
 	from, n := t.newest(ordinal)
 	values = slices.Grow(values, int(n))
@@ -187,8 +188,8 @@ func (t *Trace) appendNewest(values []float64, ordinal int64) []float64 {
 	return values
 }
 
-// newest returns the ordinal from which on there are n values: those from the given ordinal on, the newest CurrentUnits
-// of them at most.
+// newest returns the number of recorded values from an ordinal on, at most CurrentUnits, and the ordinal from which on
+// there are as many.
 func (t *Trace) newest(ordinal int64) (from, n int64) {
 	oldest := max(ordinal, t.oldest())
 	for from = t.next; from > oldest && n < CurrentUnits; {
@@ -207,7 +208,7 @@ func (t *Trace) has(ordinal int64) bool {
 	return !math.IsNaN(t.exact[(ordinal-t.first)%TrailUnits])
 }
 
-// since lists the recorded values from an ordinal on, by the ordinals of their units.
+// since yields the recorded values from an ordinal on, with the ordinals of their units.
 func (t *Trace) since(ordinal int64) iter.Seq2[int64, float64] {
 	return func(yield func(int64, float64) bool) {
 		kept, near := int(t.head), t.next-int64(t.near)
@@ -227,7 +228,8 @@ func (t *Trace) since(ordinal int64) iter.Seq2[int64, float64] {
 	}
 }
 
-// coarse returns the value of a unit, NaN if there is none. With ranks, it stands for its rank, however new it is.
+// coarse returns the value of a unit; NaN if there is none. With ranks, it returns a value of the same rank, even for a
+// recent unit.
 func (t *Trace) coarse(o int64) float64 {
 	switch {
 	case o < t.oldest() || o >= t.next || !t.has(o):
@@ -238,11 +240,11 @@ func (t *Trace) coarse(o int64) float64 {
 	return t.ranks.InSlot(t.slot(o))
 }
 
-// oldest returns the ordinal of the oldest unit recorded.
+// oldest returns the ordinal of the oldest recorded unit.
 func (t *Trace) oldest() int64 { return t.next - t.units() }
 
-// following returns the trace as one that follows ranks, nil for none. One that was saved with its slots followed these
-// ranks.
+// following returns the trace as one that follows ranks, which may be nil. A trace that was saved with its slots must
+// have followed the same ranks.
 func (t *Trace) following(ranks *detectors.Ranks) (Trace, error) {
 	out := newTrace(ranks)
 	if t.width > 0 {
@@ -264,7 +266,7 @@ func (t *Trace) following(ranks *detectors.Ranks) (Trace, error) {
 	return out, nil
 }
 
-// fits reports whether the slots of a trace can be those of ranks with such a width.
+// fits reports whether the trace is consistent with ranks whose slots have the given width.
 func (t *Trace) fits(width uint8) bool {
 	units := len(t.slots) / int(t.width)
 	return t.width == width && len(t.slots)%int(width) == 0 && units <= TrailUnits && t.next-t.first >= int64(units) &&

@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// A trace knows the last units, exactly or, where they are older and it follows ranks, by a value of the same rank. What
-// is restored of it knows the same ones.
+// A trace returns the most recent units: exactly or, for older units of a trace that follows ranks, with a value of the
+// same rank. A restored trace returns the same.
 func TestTraceKnowsTheLastUnits(t *testing.T) {
 	many := make([]float64, 300)
 	for i := range many {
@@ -75,7 +75,7 @@ func knows(t *testing.T, tr *Trace, all map[int64]float64, last, since int64) {
 	}
 }
 
-// A baseline of more points than two bytes can tell apart has exact traces.
+// If a baseline has more points than two bytes can distinguish, its traces are exact.
 func TestTraceOfALargeBaselineIsExact(t *testing.T) {
 	sample := make([]float64, 40_000)
 	for i := range sample {

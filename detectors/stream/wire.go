@@ -19,7 +19,8 @@ type recentWire struct {
 	Next   int              `cbor:"2,keyasint,omitzero"`
 }
 
-// traceWire has all values of a trace that follows no ranks. Of one that does and is not empty, it has what the trace keeps.
+// traceWire holds all values of a trace that is empty or follows no ranks. For other traces, it holds what the trace
+// keeps.
 type traceWire struct {
 	Values detectors.Floats `cbor:"1,keyasint,omitzero"`
 	First  int64            `cbor:"2,keyasint,omitzero"`
@@ -29,7 +30,7 @@ type traceWire struct {
 	Width uint8            `cbor:"5,keyasint,omitzero"`
 	Near  uint16           `cbor:"6,keyasint,omitzero"`
 	Held  uint8            `cbor:"7,keyasint,omitzero"`
-	Apart detectors.Floats `cbor:"8,keyasint,omitzero"` // the oldest first
+	Apart detectors.Floats `cbor:"8,keyasint,omitzero"` // oldest first
 }
 
 func (x *Trace) wire() traceWire {
@@ -43,7 +44,7 @@ func (x *Trace) wire() traceWire {
 	return w
 }
 
-// live returns the trace; it may follow ranks.
+// live returns the trace. If it followed ranks, these still have to be attached.
 func (w *traceWire) live() Trace {
 	if w.Width == 0 {
 		return Trace{exact: w.Values, first: w.First, next: w.Next}
@@ -194,7 +195,7 @@ func (w *learntWire) live() Learnt {
 	}
 }
 
-// quantityWire has a field for each kind of Test. It is large because each has its own form.
+// quantityWire has a field for each kind of Test. It is large because each kind has its own form.
 type quantityWire struct {
 	Name        string              `cbor:"1,keyasint,omitzero"`
 	Warm        observations        `cbor:"2,keyasint,omitzero"`
@@ -243,7 +244,7 @@ func (x *Quantity) wire() quantityWire {
 		Reach:  saved.Each(x.Reach, func(e finding.Reach) reachWire { return reachWire(e) }),
 	}
 	if x.Learnt != nil && x.Learnt.Usual != nil {
-		w.Learnt, w.OfAmounts = nil, w.Learnt // a build that knows no amounts must not look for another lesson
+		w.Learnt, w.OfAmounts = nil, w.Learnt // a build without amounts must not look for another lesson
 	}
 	for i := range x.Tests {
 		x.Tests[i].save(&w)
@@ -316,7 +317,7 @@ func (w *alertWire) live() Alert {
 	}
 }
 
-// Wire is the wire form of a Stream. Field numbers are never reused; package saved has the rules.
+// Wire is the wire form of a Stream. Field numbers are never reused, see package saved.
 type Wire struct {
 	Signal     string                  `cbor:"1,keyasint,omitzero"`
 	State      finding.State           `cbor:"2,keyasint,omitzero"`
@@ -352,7 +353,7 @@ func (x *Stream) Wire() Wire {
 	}
 }
 
-// Live returns the stream. Its tests still have to be attached.
+// Live returns the stream. Its quantities still have to be attached.
 func (w *Wire) Live() Stream {
 	x := Stream{
 		Signal: w.Signal, State: w.State,

@@ -92,7 +92,7 @@ type rankTestWire struct {
 	Units    int         `cbor:"1,keyasint,omitzero"`
 	Factor   float64     `cbor:"2,keyasint"`
 	Branches []cusumWire `cbor:"3,keyasint,omitzero"`
-	// Tolerated was what branches paid for such a shift of the normal scores.
+	// Tolerated is in standard deviations of the baseline. Older builds wrote a shift of the normal scores.
 	Tolerated float64 `cbor:"4,keyasint,omitzero"`
 }
 
@@ -116,7 +116,7 @@ type frequencyTestWire struct {
 	SD       float64     `cbor:"4,keyasint"`
 	Offsets  []float64   `cbor:"5,keyasint,omitzero"`
 
-	Strata []stratumWire `cbor:"6,keyasint,omitzero"` // 7 was in use
+	Strata []stratumWire `cbor:"6,keyasint,omitzero"` // 7 was used by an older build
 }
 
 type stratumWire struct {
@@ -210,7 +210,7 @@ func (w *rarityTestWire) live() rarity.Test {
 	return x
 }
 
-// certificateStartWire has the counts of a build before, or as the certificate keeps them.
+// certificateStartWire holds the counts of an older build, or the packed counts of the certificate.
 type certificateStartWire struct {
 	At     int64            `cbor:"1,keyasint,omitzero"`
 	Counts detectors.Counts `cbor:"2,keyasint,omitzero"`
@@ -279,7 +279,7 @@ func adwinWireOf(x *detectors.ADWIN) adwinWire {
 }
 
 func (w *adwinWire) live() detectors.ADWIN {
-	rows := w.Rows[:min(w.Top+1, len(w.Rows))] // the build before saved the empty ones, too
+	rows := w.Rows[:min(w.Top+1, len(w.Rows))] // an older build also saved the empty rows
 	return detectors.ADWIN{
 		Delta: w.Delta, Count: w.Count, Total: w.Total, Variance: w.Variance, Top: w.Top, Drifted: w.Drifted,
 		Rows: saved.Each(rows, func(e adwinRowWire) detectors.ADWINRow { return detectors.ADWINRow(e) }),

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// Nothing that a snapshot is to hold of a test is forgotten, or mixed up, on the way into its wire form and back.
+// No field of a test is lost or confused on the way to its wire form and back.
 func TestEveryTestIsSaved(t *testing.T) {
 	values := make([]float64, 100)
 	for i := range values {
@@ -41,7 +41,7 @@ func TestEveryTestIsSaved(t *testing.T) {
 	}
 }
 
-// saveAgain returns a wire form as it is read from a checkpoint.
+// saveAgain returns the wire form as it is read from a checkpoint.
 func saveAgain[W any](t *testing.T, wire W) W {
 	t.Helper()
 	format := saved.Format[W]{Version: 1}
@@ -56,7 +56,7 @@ func saveAgain[W any](t *testing.T, wire W) W {
 	return *again
 }
 
-// Nothing of an alert is forgotten on the way into its wire form and back.
+// No field of an alert is lost on the way to its wire form and back.
 func TestEveryAlertIsSaved(t *testing.T) {
 	var a Alert
 	ingesttest.Fill(&a)
