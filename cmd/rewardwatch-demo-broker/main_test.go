@@ -10,7 +10,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// The broker says where it is, has the topic of the demo with its newest records, and ends with its input.
+// The broker reports its address, has the demo's topic with its most recent records, and ends with its input.
 func TestBrokerServesUntilItsInputEnds(t *testing.T) {
 	in, end := io.Pipe()
 	said, out := io.Pipe()

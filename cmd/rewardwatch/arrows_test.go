@@ -12,28 +12,29 @@ import (
 	"testing"
 )
 
-// arrows says what each room may import of the others, beside itself. The rooms of the binary, in home, may import all that are not.
+// arrows returns which other packages each package may import. The packages of the binary, in home, may import all
+// packages that are not in home.
 func arrows() map[string][]string {
 	return map[string][]string{
 		"ingest":             nil,
 		"ingest/assemble":    {"ingest", "ingest/intern", "ingest/saved"},
 		"ingest/checkpoint":  {"ingest", "ingest/datadir", "ingest/kafkalog", "ingest/saved"},
-		"ingest/consumer":    {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/locallog"}, // and no format: it is handed one
+		"ingest/consumer":    {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/locallog"}, // and no format: it is passed one
 		"ingest/datadir":     nil,
 		"ingest/deadletter":  {"ingest", "ingest/fetch"},
 		"ingest/feedback":    {"ingest", "ingest/assemble", "ingest/saved"},
 		"ingest/fetch":       {"ingest"},
-		"ingest/certtest":    nil,        // for tests alone
-		"ingest/httpclient":  {"ingest"}, // its rules for files with secrets
+		"ingest/certtest":    nil,        // only for tests
+		"ingest/httpclient":  {"ingest"}, // for its rules for files with secrets
 		"ingest/ingesttest":  {"ingest", "ingest/deadletter"},
 		"ingest/kafkalog":    {"ingest", "ingest/fetch"},
 		"ingest/locallog":    {"ingest", "ingest/datadir"},
 		"ingest/order":       {"ingest"},
 		"ingest/packed":      {"ingest"},
 		"ingest/receive":     {"ingest", "ingest/kafkalog", "ingest/locallog"},
-		"ingest/recording":   {"ingest", "ingest/avro", "ingest/fetch", "ingest/locallog", "ingest/receive", "ingest/telemetry"}, // the content of a file says its format
+		"ingest/recording":   {"ingest", "ingest/avro", "ingest/fetch", "ingest/locallog", "ingest/receive", "ingest/telemetry"}, // the content of a file determines its format
 		"ingest/repartition": {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/kafkalog", "ingest/receive", "ingest/saved", "ingest/telemetry"},
-		"ingest/saved":       {"ingest"}, // the wire forms of its types
+		"ingest/saved":       {"ingest"}, // for the wire forms of its types
 
 		// The formats of messages.
 		"ingest/format":               {"ingest", "ingest/avro", "ingest/cloudevents", "ingest/mapping", "ingest/otlp", "ingest/protobuf", "ingest/registry", "ingest/telemetry"},
@@ -49,11 +50,11 @@ func arrows() map[string][]string {
 		"ingest/avro":                 {"ingest", "ingest/jsontext"},
 		"ingest/cloudevents":          {"ingest", "ingest/jsontext"},
 		"ingest/otlp":                 {"ingest", "ingest/jsontext"},
-		"ingest/registry":             {"ingest"}, // its rules for files with secrets
+		"ingest/registry":             {"ingest"}, // for its rules for files with secrets
 		"ingest/emitters/go":          nil,        // an example
 
 		"detectors":         nil,
-		"detectors/kstable": {"detectors"}, // the generator of a table
+		"detectors/kstable": {"detectors"}, // generates a table
 		"detectors/bank": {
 			"detectors", "detectors/actions", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/capacity", "detectors/factor",
 			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/hours", "detectors/offpolicy", "detectors/progress", "detectors/raters", "detectors/reach", "detectors/season", "detectors/signals", "detectors/strata", "detectors/stream", "detectors/trail",
@@ -78,7 +79,7 @@ func arrows() map[string][]string {
 		"detectors/hours":           {"detectors", "detectors/season", "detectors/signals", "detectors/stream"},
 		"detectors/lesson":          nil,
 		"detectors/measure":         {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
-		"detectors/metrics":         {"detectors/finding", "detectors/guard"}, // reads summaries alone
+		"detectors/metrics":         {"detectors/finding", "detectors/guard"}, // only reads summaries
 		"detectors/mix":             nil,
 		"detectors/progress":        nil,
 		"detectors/offpolicy":       {"detectors/finding", "ingest", "ingest/saved"},
@@ -93,7 +94,7 @@ func arrows() map[string][]string {
 		"detectors/versions":        {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/watch":           {"detectors", "detectors/signals", "ingest"},
 		"alerts":                    {"alerts/annotation", "alerts/redact", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/metrics", "detectors/mix", "detectors/signals", "ingest", "ingest/datadir", "ingest/httpclient", "ingest/saved"},
-		"alerts/rules":              {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
+		"alerts/rules":              {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // for names of metrics
 		"alerts/alarmmetrics":       {"alerts", "detectors/metrics", "ingest"},
 		"alerts/annotation":         nil,
 		"alerts/redact":             nil,
@@ -101,10 +102,10 @@ func arrows() map[string][]string {
 		"cmd/rewardwatch/names":     nil,
 		"retrain":                   {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/kubejob", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target", "retrain/training", "retrain/yamlfile"},
 		"retrain/command":           {"ingest/datadir", "retrain/training"},
-		"retrain/kubejob":           {"ingest", "retrain/training", "retrain/yamlfile"}, // its rules for files with secrets
+		"retrain/kubejob":           {"ingest", "retrain/training", "retrain/yamlfile"}, // for its rules for files with secrets
 		"retrain/experience":        {"ingest", "ingest/assemble", "ingest/recording"},
 		"retrain/expectation":       {"detectors", "ingest", "ingest/saved"},
-		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
+		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // for orders and the answers of targets
 		"retrain/ledgertest":        {"deploy/deploytest"},
 		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                                                                                                                                                                                      // reads units and baselines
 		"retrain/pipeline":          {"ingest/nearest", "retrain/apiurl", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/machines", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/reading", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/pipeline/verdicts", "retrain/pipeline/wired", "retrain/pipeline/words", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
@@ -121,7 +122,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/schedule": nil,
 		"retrain/pipeline/secrets":  nil,
 		"retrain/pipeline/strict":   {"retrain/pipeline/pytext", "retrain/yamlfile"},
-		"retrain/pipeline/verdicts": {"detectors", "detectors/gate"}, // how much data a gate needs
+		"retrain/pipeline/verdicts": {"detectors", "detectors/gate"}, // for the amount of data that a gate needs
 		"retrain/pipeline/wired":    {},
 		"retrain/pipeline/pytext":   {"retrain/pipeline/literals"},
 		"retrain/pipeline/reading":  {"retrain/pipeline/pins", "retrain/pipeline/programs"},
@@ -129,23 +130,23 @@ func arrows() map[string][]string {
 		"retrain/pipeline/saves":    {"retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
 		"retrain/pipeline/traits":   nil,
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/pytext", "retrain/pipeline/secrets", "retrain/yamlfile"},
-		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/expectation", "retrain/yamlfile"}, // orders tell of incidents
+		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/expectation", "retrain/yamlfile"}, // orders include incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/apiurl", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs
 		"retrain/training":          nil,
 		"retrain/yamlfile":          {"ingest/nearest"},
 		"deploy/deploytest":         nil,
 		"deploy/picturetest":        nil,
-		"dashboards":                {"alerts", "cmd/rewardwatch/names", "detectors/finding", "detectors/metrics", "detectors/progress", "ingest", "ingest/assemble", "retrain", "retrain/ledger"}, // names of metrics
+		"dashboards":                {"alerts", "cmd/rewardwatch/names", "detectors/finding", "detectors/metrics", "detectors/progress", "ingest", "ingest/assemble", "retrain", "retrain/ledger"}, // for names of metrics
 
 		"cmd/rewardwatch-demo-broker": nil, // the other binary
 	}
 }
 
-// home is where the rooms of the binary are.
+// home is the directory of the binary's packages.
 const home = "cmd/rewardwatch/internal/"
 
-// inside says what each room of the binary may import of the others. Tests and their helpers may import all.
+// inside returns which packages of the binary each of them may import. Tests and their helpers may import all.
 func inside() map[string][]string {
 	return map[string][]string{
 		"words":    nil,
@@ -184,7 +185,7 @@ func inside() map[string][]string {
 	}
 }
 
-// allows reports whether a room may import another one.
+// allows reports whether a package may import another one.
 func allows(room, other string) (may, known bool) {
 	if in, at := strings.CutPrefix(room, home); at {
 		if strings.HasSuffix(in, "test") || in == "testkit" || strings.HasSuffix(in, "/e2e") {

@@ -35,7 +35,7 @@ func goFiles(t *testing.T) map[string][]byte {
 	return files
 }
 
-// A package that outgrows the bounds wants to be two.
+// A package that exceeds the limits should be split.
 func TestPackagesAreWithinBounds(t *testing.T) {
 	const maxLines, maxFiles = 4500, 35
 	lines, count := map[string]int{}, map[string]int{}
@@ -55,7 +55,8 @@ func TestPackagesAreWithinBounds(t *testing.T) {
 	}
 }
 
-// The Makefile chooses tests by their prefix: what lacks it would never run, and what has it by mistake not where it should.
+// The Makefile selects tests by their prefix: a test without it would never run, and one that has it by mistake would
+// run at the wrong place.
 func TestTestsOfRealServersAreNamedSo(t *testing.T) {
 	test := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T`)
 	files := goFiles(t)
@@ -78,7 +79,8 @@ func TestTestsOfRealServersAreNamedSo(t *testing.T) {
 	}
 }
 
-// What is large says why: a type with more fields or methods than these is otherwise taken for several.
+// A comment on a large type says why it is large: a type with more fields or methods than the limits is otherwise
+// assumed to be several types.
 func TestLargeTypesSayWhy(t *testing.T) {
 	const maxFields, maxMethods = 20, 30
 	fields, methods, docs := map[string]int{}, map[string]int{}, map[string]string{}
@@ -133,7 +135,7 @@ func receiver(of ast.Expr) string {
 	return ""
 }
 
-// fieldsOf counts the fields of a struct, each embedded one as one.
+// fieldsOf returns the number of fields of a struct; an embedded one counts as one.
 func fieldsOf(of ast.Expr) (n int) {
 	s, is := of.(*ast.StructType)
 	if !is {

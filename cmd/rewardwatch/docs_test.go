@@ -29,8 +29,8 @@ func architecture(t *testing.T, title string) string {
 
 var goFile = regexp.MustCompile("`([a-z_/]+\\.go)`")
 
-// hops returns the files of the table of an event's way. A name without a folder is in the folder of the name before it, and
-// one without a room in the room of the name before it.
+// hops returns the files in the table of an event's path. A name without a directory is in the directory of the
+// preceding name, and a directory without a parent is in the parent of the preceding one.
 func hops(table string) (files []string) {
 	for row := range strings.Lines(table) {
 		before := ""
@@ -57,7 +57,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// An event passes through few files, and the page names each.
+// An event passes through few files, and the page names each of them.
 func TestThePathOfAnEventIsShort(t *testing.T) {
 	const most = 45
 	seen := map[string]bool{}
@@ -72,7 +72,7 @@ func TestThePathOfAnEventIsShort(t *testing.T) {
 	}
 }
 
-// Prose can be read without scrolling. Tables and code have the width that they need.
+// Prose can be read without scrolling horizontally. Tables and code may be as wide as necessary.
 func TestProseIsWrapped(t *testing.T) {
 	const most = 120
 	pages := 0
@@ -98,8 +98,8 @@ func TestProseIsWrapped(t *testing.T) {
 	}
 }
 
-// wideProse returns the lines that are too wide, but for those of tables, code and comments, and single words such as
-// addresses.
+// wideProse returns the lines that are too wide, except for those of tables, code and comments, and single words such
+// as addresses.
 func wideProse(text string, most int) (wide []string) {
 	code := false
 	for line := range strings.Lines(text) {
@@ -132,7 +132,7 @@ func TestWideProse(t *testing.T) {
 	}
 }
 
-// Every link of a page leads to a file of the repository, and to a heading of it.
+// Every link of a page leads to an existing file of the repository, and to one of its headings.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	checked := 0
 	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
@@ -160,7 +160,7 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// links returns the targets of the links of a page, but for those to other hosts and those shown in code.
+// links returns the targets of a page's links, except for those to other hosts and those shown in code.
 func links(page string) (targets []string) {
 	prose := regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`").ReplaceAllString(page, "")
 	for _, found := range link.FindAllStringSubmatch(prose, -1) {
@@ -171,7 +171,7 @@ func links(page string) (targets []string) {
 	return targets
 }
 
-// brokenLink says what is wrong with the target of a link of a page.
+// brokenLink returns what is wrong with the target of a page's link; empty if nothing is.
 func brokenLink(page, target string) string {
 	file, anchor, _ := strings.Cut(target, "#")
 	if file = filepath.Join(filepath.Dir(page), file); strings.HasPrefix(target, "#") {
@@ -193,7 +193,7 @@ func brokenLink(page, target string) string {
 	return ""
 }
 
-// anchors returns the names that GitHub makes of the headings of a page.
+// anchors returns the anchors that GitHub generates for the headings of a page.
 func anchors(page string) map[string]bool {
 	names := map[string]bool{}
 	prose := regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(page, "")
@@ -223,7 +223,7 @@ func TestBrokenLinks(t *testing.T) {
 	}
 }
 
-// Every table begins with a header, and its rows have as many cells: GitHub shows any other as text.
+// Every table begins with a header, and all of its rows have as many cells: otherwise GitHub displays it as text.
 func TestTablesAreWhole(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) < 15 {
@@ -246,7 +246,7 @@ var (
 	underTitle = regexp.MustCompile(`^ *\|(?: -+ \|)+$`)
 )
 
-// brokenRows returns the rows without a header, and those with another number of cells than their header.
+// brokenRows returns the rows without a header, and those whose number of cells differs from their header's.
 func brokenRows(page string) (broken []string) {
 	for _, rows := range table.FindAllString(codeBlock.ReplaceAllString(page, ""), -1) {
 		lines := strings.Split(strings.TrimSuffix(rows, "\n"), "\n")
@@ -279,7 +279,7 @@ func TestBrokenRows(t *testing.T) {
 	}
 }
 
-// Every goal of make, every table of make bench-detection and every test that a page names exists.
+// Every make target, every table of make bench-detection, and every test that a page names exists.
 func TestPagesNameGoalsAndTestsThatExist(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -299,7 +299,7 @@ func TestPagesNameGoalsAndTestsThatExist(t *testing.T) {
 	}
 }
 
-// shown is a goal of make, or a pattern of names of the functions in files of tests.
+// shown is a make target, or a pattern for names of functions in test files.
 type shown struct{ goal, files, kind, pattern string }
 
 var (
@@ -331,7 +331,7 @@ func commands(code string) (all []shown) {
 	return all
 }
 
-// wrong says what does not exist.
+// wrong returns what does not exist.
 func (c shown) wrong(makefile string) string {
 	if c.goal != "" {
 		if !regexp.MustCompile(`(?m)^` + c.goal + `:`).MatchString(makefile) {
@@ -369,7 +369,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// code returns what a page shows as code, each piece on a line.
+// code returns what a page shows as code, one piece per line.
 func code(page string) string {
 	spans := regexp.MustCompile("(?ms)^```.*?^```|`[^`]+`").FindAllString(page, -1)
 	for i, span := range spans {

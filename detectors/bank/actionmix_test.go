@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// A bank that an older version has saved goes on with the mix that it was calibrated with, and with no other.
+// A bank saved by an older version continues with the mix that it was calibrated with, and with no other mix.
 func TestAnOlderMixKeepsItsScores(t *testing.T) {
 	s := newManyActions(12, 0, 1).follow(uniformActions, 80)
 	p := s.frozen()
@@ -47,7 +47,8 @@ func TestAnOlderMixKeepsItsScores(t *testing.T) {
 	}
 }
 
-// What judges all actions at once has one half of what actions may spend, and their shares the other.
+// The quantities that judge all actions at once have one half of the actions' part of the budget, and the shares have
+// the other half.
 func TestMixesHaveHalfOfTheBudgetOfActions(t *testing.T) {
 	g := newManyActions(13, 0, 20).follow(uniformActions, 30).frozen().groups[0]
 	at, _ := g.Find(signals.Action)
@@ -76,8 +77,8 @@ func TestMixesHaveHalfOfTheBudgetOfActions(t *testing.T) {
 	}
 }
 
-// Episodes of one step, as of a recommender: in the baseline a score leaves its own step out, so ranks would tell the
-// scores of one and the same action apart, and any incident would have been the policy's.
+// Episodes have one step, as with a recommender. In the baseline, a score excludes its own step, so ranks would
+// distinguish the baseline's scores of an action from later ones, and any incident would be attributed to the policy.
 func TestMixesOfSingleStepsStayWhereTheyWere(t *testing.T) {
 	for seed := range uint64(8) {
 		s := newManyActions(30, seed, 1).follow(zipfActions, 60)

@@ -17,13 +17,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// till makes the decisions of a policy that shows offers: one of three actions, and a purchase at a rate. The reward of a
-// step is the amount of the purchase, 0 without one.
+// till makes the decisions of a policy that shows offers: one of three actions, and a purchase at a given rate. The
+// reward of a step is the amount of the purchase, and 0 without one.
 type till struct {
 	rng    *rand.Rand
 	rate   float64
 	factor float64 // of amounts, whose logarithms have a standard deviation of .6
-	steps  int     // of an episode, 1 if 0: each may end in a purchase
+	steps  int     // steps of an episode, 1 if 0; each step may end in a purchase
 	apart  bool    // the reward is 0 or 1, and amounts are outcomes of purchases only
 	made   int64
 }
@@ -74,7 +74,7 @@ func (c *till) frozen(m int, n float64) *Policy {
 	return p
 }
 
-// until returns after how many units a bank first says that something drifts, most at most.
+// until returns the number of units up to a bank's first finding of a drift, at most most.
 func (c *till) until(p *Policy, most int) (units int, alarm bool) {
 	for i := 1; i <= most; i++ {
 		if len(alarmsIn(p.Observe(c.unit(), time.Time{}))) > 0 {
@@ -84,14 +84,14 @@ func (c *till) until(p *Policy, most int) (units int, alarm bool) {
 	return most, false
 }
 
-// amounts returns the quantity of the amounts of the reward, nil if there is none.
+// amounts returns the quantity of the reward's amounts; nil if there is none.
 func amounts(p *Policy) *stream.Quantity {
 	g := p.groups[0]
 	i, _ := g.Find("reward")
 	return g.Streams[i].Find(signals.Amount)
 }
 
-// Half and twice the amounts, at the same rate of purchases, are found, and about as soon as where amounts are outcomes of
+// Half and twice the amounts, at the same rate of purchases, are found about as soon as when amounts are outcomes of
 // purchases only.
 func TestSimAmountsThatChange(t *testing.T) {
 	const runs, most = 8, 10_000
@@ -128,8 +128,8 @@ func TestSimAmountsThatChange(t *testing.T) {
 	}
 }
 
-// What a baseline of sparse rewards finds is stated for amounts. A shift of the mean leaves the zeros as they are. The fewer
-// units have an outcome, the more it takes to find its shift.
+// For sparse rewards, the reach of a baseline is stated in terms of amounts, since a shift of the mean would leave the
+// zeros unchanged. The fewer units have an outcome, the larger the shift must be.
 func TestReachOfAmounts(t *testing.T) {
 	reachOf := func(c *till, signal string, m int) (main, amounts []finding.Reach) {
 		for _, s := range c.frozen(m, 20_000).groups[0].summary().Streams {
@@ -168,7 +168,7 @@ func TestReachOfAmounts(t *testing.T) {
 	}
 }
 
-// Nine baselines in ten keep the budget. The bound is three standard errors below.
+// Nine of ten baselines keep the budget. The bound is three standard errors below.
 func TestSimAmountsKeepTheBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -193,7 +193,7 @@ func TestSimAmountsKeepTheBudget(t *testing.T) {
 	}
 }
 
-// pool makes units as a bank reads them.
+// pool returns units in the form in which a bank reads them.
 func (c *till) pool(p *Policy, n int) *battery.Sample {
 	units := make([]*ingest.Unit, n)
 	for i := range units {
@@ -202,7 +202,7 @@ func (c *till) pool(p *Policy, n int) *battery.Sample {
 	return battery.NewSample(&p.groups[0].Battery, units, 1)
 }
 
-// A bank that is restored finds what it would have found, and a gate's copy of its tests judges amounts too.
+// A restored bank has the same findings, and a gate's copy of its tests judges amounts, too.
 func TestAmountsAfterARestart(t *testing.T) {
 	c := newTill(930, 0, .1)
 	p := c.frozen(1500, 20_000)
@@ -232,7 +232,7 @@ func TestAmountsAfterARestart(t *testing.T) {
 	}
 }
 
-// Amounts that move on over the warm-up are refused, though the mean hardly shows it.
+// Amounts with a trend over the warm-up are refused, although the mean hardly shows it.
 func TestTrendOfAmountsIsRefused(t *testing.T) {
 	c := newTill(940, 0, .1)
 	cfg := episodes(20_000)
@@ -248,7 +248,7 @@ func TestTrendOfAmountsIsRefused(t *testing.T) {
 	}
 }
 
-// An outcome that comes later, and is 0 without a purchase, has amounts as well.
+// An outcome that appears later, and is 0 without a purchase, has amounts as well.
 func TestAmountsOfALateOutcome(t *testing.T) {
 	c := newTill(950, 0, .1)
 	cfg := episodes(20_000)
@@ -273,7 +273,7 @@ func TestAmountsOfALateOutcome(t *testing.T) {
 	}
 }
 
-// Of episodes with several steps, the steps with a purchase show the change.
+// In episodes with several steps, the steps with a purchase show the change.
 func TestAmountsOfEpisodes(t *testing.T) {
 	for factor, most := range map[float64]int{.5: 600, 2: 600, 1: 0} {
 		c := newTill(970, 0, .01)
@@ -289,7 +289,7 @@ func TestAmountsOfEpisodes(t *testing.T) {
 	}
 }
 
-// More for each purchase is an improvement, less is none.
+// Higher amounts are an improvement, lower amounts are not.
 func TestMoreForAPurchaseIsAnImprovement(t *testing.T) {
 	for factor, want := range map[float64]bool{.4: false, 2.5: true} {
 		c := newTill(960, 0, .1)

@@ -21,8 +21,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A bank that calibrates beside its owner finds what one finds that waits, in the same order, whatever its owner does
-// meanwhile.
+// A bank that calibrates in the background has the same findings, in the same order, as one that waits for
+// calibrations, regardless of what its owner does in the meantime.
 func TestBackgroundFindsTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -75,7 +75,7 @@ func TestBackgroundFindsTheSame(t *testing.T) {
 	}
 }
 
-// However many baselines freeze at once, only as many are calibrated at a time as there are cores.
+// If many baselines freeze at the same time, at most one per core is calibrated at a time.
 func TestBackgroundCalibrationsTakeTurns(t *testing.T) {
 	shared := budget.NewCalibrations()
 	var running, most atomic.Int32
@@ -102,12 +102,12 @@ func TestBackgroundCalibrationsTakeTurns(t *testing.T) {
 	}
 }
 
-// freezing returns a freeze that shares nothing out.
+// freezing returns a begin function for a freeze that does not share any resources.
 func freezing(freeze held.Freeze) func() held.Freeze {
 	return func() held.Freeze { return freeze }
 }
 
-// fleet makes the units of many groups of a policy, in an order of their own.
+// fleet makes the units of many groups of a policy, in a random order.
 type fleet struct {
 	rng    *rand.Rand
 	agents []*agent
@@ -118,7 +118,7 @@ func newFleet(groups int) *fleet {
 	f := &fleet{rng: rand.New(rand.NewPCG(1, 77))}
 	for i := range groups {
 		a := newAgent(uint64(900 + i))
-		if i%4 == 1 { // a signal that comes late
+		if i%4 == 1 { // a late signal
 			a.edit = func(u *ingest.Unit) {
 				if a.made < 300 {
 					return
@@ -135,7 +135,7 @@ func newFleet(groups int) *fleet {
 	return f
 }
 
-// unit returns the next unit, of one of the first groups.
+// unit returns the next unit, which belongs to one of the first groups.
 func (f *fleet) unit(groups int) *ingest.Unit {
 	i := f.rng.IntN(groups)
 	a := f.agents[i]
@@ -155,14 +155,14 @@ func (f *fleet) unit(groups int) *ingest.Unit {
 	return u
 }
 
-// result is what becomes of the units of a fleet.
+// result holds the outcome of a fleet's units.
 type result struct {
 	found map[ingest.Group][]finding.Finding
 	shown []finding.GroupSummary
 	state map[string]int // sizes of the parts of the checkpoint
 }
 
-// judge judges so many units.
+// judge judges the given number of units.
 func (f *fleet) judge(t *testing.T, units int, background, oneByOne bool) result {
 	t.Helper()
 	cfg := rebaselining()
@@ -182,7 +182,7 @@ func (f *fleet) judge(t *testing.T, units int, background, oneByOne bool) result
 	for i := range units {
 		known := groups
 		if i < units/4 {
-			known = groups - 3 // the last ones come when the budget has been shared out
+			known = groups - 3 // the last ones appear after the budget has been divided
 		}
 		take(p.Observe(f.unit(known), time.Time{}))
 		switch {
@@ -229,20 +229,20 @@ func (f *fleet) judge(t *testing.T, units int, background, oneByOne bool) result
 
 var addresses = regexp.MustCompile("0x[0-9a-f]{6,}")
 
-// textOf returns a summary as text, by which values that are not numbers are equal.
+// textOf returns a summary as text, in which NaNs are equal.
 func textOf(g finding.GroupSummary) string {
 	return addresses.ReplaceAllString(fmt.Sprintf("%+v", g), "")
 }
 
-// Groups of a policy that are calibrated beside each other find what they find one after the other: with more branches
-// than a policy may have, with groups that draw on the reserve of its budget, late signals, and new versions.
+// Groups of a policy that are calibrated concurrently have the same findings as if calibrated one after the other: with
+// more branches than a policy may have, with groups that use the reserve of its budget, late signals, and new versions.
 func TestSimGroupsAreCalibratedBesideEachOther(t *testing.T) {
 	if branches := besideEachOther(t, 14, false, true); branches < stream.MaxBranches-50 {
 		t.Errorf("%d branches: too few to compare", branches)
 	}
 }
 
-// A few groups, under the race detector.
+// A few groups, for the race detector.
 func TestGroupsAreCalibratedBesideEachOther(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -250,8 +250,8 @@ func TestGroupsAreCalibratedBesideEachOther(t *testing.T) {
 	besideEachOther(t, 8, false)
 }
 
-// besideEachOther compares what groups find that are calibrated one after the other with what they find in the background,
-// one by one and not, and returns how many branches they have.
+// besideEachOther compares the findings of groups that are calibrated one after the other with those of groups
+// calibrated in the background, with each value of oneByOne. It returns the number of their branches.
 func besideEachOther(t *testing.T, groups int, oneByOnes ...bool) (branches int) {
 	t.Helper()
 	units := groups * 640
@@ -290,8 +290,8 @@ func besideEachOther(t *testing.T, groups int, oneByOnes ...bool) (branches int)
 	return branches
 }
 
-// What is left for a freeze that waits for another one is what was left when it was due, whatever units that came since
-// have changed: how long a calibration takes must not decide which branches are armed.
+// The room left for a freeze that waits for another one is that at the time it became due, even if later units have
+// changed it: the duration of a calibration must not affect which branches are armed.
 func TestRoomOfAFreezeIsThatOfItsUnit(t *testing.T) {
 	p := newBank(episodes(2000))
 	p.InBackground()
@@ -307,7 +307,7 @@ func TestRoomOfAFreezeIsThatOfItsUnit(t *testing.T) {
 		p.Observe(u, time.Time{})
 		groups[env] = p.byKey[u.Group]
 	}
-	armed := stream.MaxBranches - 2*groups["first"].mostBranches() + 1 // too many for both at once
+	armed := stream.MaxBranches - 2*groups["first"].mostBranches() + 1 // too many for both at the same time
 	ends := make(chan struct{})
 	p.calibrate(groups["first"], 100, freezing(func() []finding.Finding { <-ends; return nil }))
 	groups["armed"].branches, groups["armed"].counted = armed, true
@@ -319,7 +319,7 @@ func TestRoomOfAFreezeIsThatOfItsUnit(t *testing.T) {
 	if room >= 0 {
 		t.Fatalf("the second freeze begins while the first one runs, with room for %d branches", room)
 	}
-	for range 3 { // after the first of which the group has no branches
+	for range 3 { // after the first unit, the group has no branches
 		p.Observe(unit("armed"), time.Time{})
 	}
 	if groups["armed"].branchCount() != 0 {

@@ -19,7 +19,7 @@ var (
 	nowhere = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "nowhere"})
 )
 
-// shownGroup returns the summary of the test's group as it now stands.
+// shownGroup returns the current summary of the test's group.
 func shownGroup(p *Policy) finding.GroupSummary { return p.Group(prod) }
 
 func TestSimRestartEndsTheDriftAndWarmsUpAnew(t *testing.T) {
@@ -68,7 +68,7 @@ func TestSimRestartEndsTheDriftAndWarmsUpAnew(t *testing.T) {
 	}
 }
 
-// A stream that is in a telemetry fault leaves it: the fault was held against the baseline that ended.
+// A telemetry fault ends when the baseline that it refers to ends.
 func TestRestartEndsFaults(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(62)
 	a.feed(p, 500)
@@ -144,7 +144,7 @@ func TestPromoteAcceptsAProvisionalBaseline(t *testing.T) {
 	}
 	a.feed(p, 600)
 	g := shownGroup(p)
-	if before.Promise.Confidence != finding.ConfidenceProvisional || g.Promise.Confidence != finding.ConfidenceReduced { // it covers less than one day
+	if before.Promise.Confidence != finding.ConfidenceProvisional || g.Promise.Confidence != finding.ConfidenceReduced { // less than a day
 		t.Errorf("confidence %s before and %s after", before.Promise.Confidence, g.Promise.Confidence)
 	}
 	if g.Baseline.ID != before.Baseline.ID || g.Baseline.Provisional || g.Lineage.Promoted != "good enough" || g.Lineage.Wanted != 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// Policies that take one of many actions at each step: incidents while nothing changes, and how soon a replaced policy is
-// found. Its delays are those of one baseline each.
+// Policies that take one of many actions at each step: the number of incidents without a change, and the delay until a
+// replaced policy is found. The delays are those of one baseline each.
 func TestBenchActions(*testing.T) {
 	laws := []struct {
 		name string
@@ -85,10 +85,10 @@ func TestBenchActionsReplaced(*testing.T) {
 	}
 }
 
-// What could be had at best of a policy of equally frequent actions that goes on with one half of them, in episodes of one step:
-// Shiryaev-Roberts procedures, which alarm in healthy units no more often than promised. That which knows the half alarms at a
-// likelihood ratio of 2 for each of its actions. The others weigh all halves alike; one knows the law before the change, the
-// other as much as the action mix does.
+// The smallest possible delay for a policy of equally frequent actions that continues with one half of them, in
+// episodes of one step. It is achieved by Shiryaev-Roberts procedures whose false alarm rate is as promised. One of
+// them knows the half, and uses a likelihood ratio of 2 for each of its actions. The others weigh all halves equally;
+// one knows the law before the change, the other knows as much as the action mix.
 func TestBenchActionsAtBest(*testing.T) {
 	fmt.Printf("\n### Many actions, N = %d, m = %d: units at best until a policy that goes on with one half is found\n\n"+
 		"| actions | runs | knows the half | knows the law before, median | 90%% | knows the baseline, median | 90%% | false alarms in 2000 |\n"+
@@ -117,19 +117,19 @@ func TestBenchActionsAtBest(*testing.T) {
 	}
 }
 
-// actionsAtBest returns after how many units the procedure alarms that weighs all halves alike, at most longest, where
-// the law before is that of a prior and what came of it; with none it is uniform.
+// actionsAtBest returns the delay in units, at most longest, of the procedure that weighs all halves equally. The law
+// before the change is that of the prior and the base counts; without base counts, it is uniform.
 func actionsAtBest(s *manyActions, actions int, base map[string]int64, prior stream.ActionPrior, longest int) int {
 	type since struct {
 		seen     map[string]int64 // since a unit
-		log, sum float64          // likelihood ratio, steps
+		log, sum float64          // logarithm of the likelihood ratio, and number of steps
 	}
 	var all []*since
 	half := float64(actions / 2)
 	for i := range longest {
 		a := s.unit().Actions[0].Name
 		if all = append(all, &since{seen: map[string]int64{}}); len(all) > actions+200 {
-			all = all[1:] // which is long enough to learn the half in
+			all = all[1:] // it is long enough to learn the half
 		}
 		evidence := 0.0
 		for _, r := range all {

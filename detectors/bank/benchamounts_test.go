@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 )
 
-// Policies with one decision a unit, of which few earn an amount: all their tests together.
+// Policies with one decision per unit, few of which earn an amount: all of their tests together.
 func TestBenchAmountsPromise(*testing.T) {
 	promiseHead(fmt.Sprintf("Amounts, N = %d", benchN), "purchases")
 	for i, of := range []struct {
@@ -29,7 +29,8 @@ func TestBenchAmountsPromise(*testing.T) {
 	}
 }
 
-// How soon half and twice the amounts are found, where they are rewards and where they are outcomes of purchases only.
+// The delay until half and twice the amounts are found, if they are rewards, and if they are outcomes of purchases
+// only.
 func TestBenchAmountsDelay(*testing.T) {
 	const most, before = 10_000, 500
 	fmt.Printf("\n### Amounts that change, one decision a unit, N = 20,000, %d baselines, change after %d units\n\n"+

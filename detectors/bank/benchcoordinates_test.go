@@ -10,7 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// How much later the law of the dynamics finds a change of one component of the observation, the more there are.
+// How the delay of the law of the dynamics for a change in one component of the observation grows with the number of
+// components.
 func TestBenchCoordinates(t *testing.T) {
 	const runs, after = 10, 300
 	fmt.Printf("\n### One of k components moves by 1 sd, %d runs, found by `law.dynamics` within %d episodes\n\n", runs, after)
@@ -39,7 +40,8 @@ func TestBenchCoordinates(t *testing.T) {
 	}
 }
 
-// coordinateDelay returns after how many changed episodes the law alarms, 0 if never, and whether it was judged before.
+// coordinateDelay returns the number of changed episodes until the law alarms, 0 for never, and whether it was judged
+// before.
 func coordinateDelay(t *testing.T, mode watch.Learning, k, steps int, seed uint64, after int) (delay int, judged bool) {
 	cfg := episodes(4000)
 	cfg.Learning = mode

@@ -12,7 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Traffic whose mix follows the hour or the day of the week: pages where nothing changed, and delays of changes.
+// Traffic whose mix follows the hour or the day of the week: the number of pages without a change, and the delays of
+// changes.
 func TestBenchCycles(t *testing.T) {
 	const seeds = 3
 	fmt.Printf("\n### Cycles, m = 500, one false alarm in 30 days, 500 units in 14.6 hours, three weeks, %d seeds\n\n"+
@@ -44,8 +45,8 @@ func TestBenchCycles(t *testing.T) {
 	}
 }
 
-// The pages alone, over 24 runs of three weeks that begin at all times of the week, and in how many of them hours were found
-// to differ.
+// Only the pages, over 24 runs of three weeks that begin at all times of the week, and the number of runs in which
+// hours were found to differ.
 func TestBenchCyclesPages(*testing.T) {
 	const runs, span = 24, 21 * 24 * time.Hour
 	fmt.Print("\n### Pages of cycles, 24 runs of three weeks\n\n| traffic | hours differ | pages | allowed | provisional incidents |\n" +
@@ -64,8 +65,8 @@ func TestBenchCyclesPages(*testing.T) {
 	}
 }
 
-// Pages of lifts whose load follows the hour and the week, in the two weeks after each of 21 baselines, as a task that never ends
-// and as one decision for each call.
+// Pages for lifts whose load follows the hour and the week, in the two weeks after each of 21 baselines, as a task that
+// never ends and with one decision per call.
 func TestBenchLift(*testing.T) {
 	const runs = 21
 	fmt.Printf("\n### Lifts, %d runs of two weeks\n\n| calls | pages | allowed | provisional incidents |\n"+
@@ -84,7 +85,7 @@ func TestBenchLift(*testing.T) {
 	}
 }
 
-// cycleChange is a change of the policy or of the world.
+// cycleChange is a change of the policy or of the environment.
 type cycleChange struct {
 	name   string
 	change func(*traffic)
@@ -98,7 +99,8 @@ func cycleChanges() []cycleChange {
 	}
 }
 
-// delays returns the units from a change to the page, over changes that begin at so many hours of a day.
+// delays returns the numbers of units from a change to the page, over changes that begin at the given number of hours
+// of a day.
 func (t *traffic) delays(tb *testing.T, change func(*traffic), begins int) (took []float64) {
 	const most = 3000
 	p := newBank(watch.DefaultConfig())

@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Decisions that arrive fast, judged in blocks.
+// Decisions that arrive fast and are judged in blocks.
 func TestBenchDecisions(t *testing.T) {
 	for _, rate := range []float64{16, 400} {
 		title := fmt.Sprintf("Blocks of decisions, %g a second, N = 4,000 blocks", rate)
@@ -30,7 +30,7 @@ func TestBenchDecisions(t *testing.T) {
 	}
 }
 
-// How late changes of decisions are found, one by one and in blocks, at the default budget.
+// The delays of changes of decisions, one by one and in blocks, at the default budget.
 func TestBenchDecisionDelays(t *testing.T) {
 	fmt.Printf("\n### Decisions, one by one and in blocks, m = 500, one false alarm in 30 days, %d runs\n\n"+
 		"| decisions a second | a unit | %s |\n%s|\n", *baselinesFlag,
@@ -45,7 +45,7 @@ func TestBenchDecisionDelays(t *testing.T) {
 }
 
 func delaysRow(t testing.TB, rate float64, joined bool) {
-	const before, most = 300, 50_000 // units, decisions
+	const before, most = 300, 50_000 // in units, in decisions
 	changes := []func(*decider){
 		func(d *decider) { d.shift = 1 }, func(d *decider) { d.click = .05 }, func(d *decider) { d.sale = .019 },
 		func(d *decider) { d.shares = []float64{.2, .3, .5} },
@@ -96,7 +96,7 @@ func delaysRow(t testing.TB, rate float64, joined bool) {
 	fmt.Printf(" %d |\n", early)
 }
 
-// untilAlarm returns the number of decisions up to the first alarm, one more than most without one.
+// untilAlarm returns the number of decisions up to the first alarm; most+1 if there is none.
 func (d *decider) untilAlarm(p *Policy, most int) int {
 	for i := 1; i <= most; i++ {
 		if len(alarmsIn(p.Observe(d.unit(), time.Time{}))) > 0 {
@@ -106,7 +106,7 @@ func (d *decider) untilAlarm(p *Policy, most int) int {
 	return most + 1
 }
 
-// The CPU time of a decision in the bank, one by one and in blocks, with the groups in turn.
+// The CPU time per decision in the bank, one by one and in blocks, with the groups in turn.
 func TestBenchDecisionCost(t *testing.T) {
 	const rounds = 500
 	fmt.Print("\n### A decision in the bank, ratio of blocks to one by one, in one run\n\n| groups | a block | ratio |\n| --- | --- | --- |\n")

@@ -21,15 +21,15 @@ import (
 
 var baselinesFlag = flag.Int("baselines", 20, "baselines of each row")
 
-// benchN is the budget of the tables of dependence and of precautions, one false alarm in so many units.
+// benchN is the budget of the tables of dependence and of precautions: one false alarm in benchN units.
 const benchN = 2000
 
-// poolUnits is how many units those to judge are drawn from.
+// poolUnits is the number of units that the judged units are drawn from.
 const poolUnits = 100_000
 
-// promiseCells are the number of baselines, the share of them that keep the budget with its standard error, and quantiles
-// of ARL0 / N, which are sorted. The standard error of the median is half the width of the range of order statistics one
-// standard deviation on each side.
+// promiseCells returns table cells: the number of baselines, the share of them that keep the budget with its standard
+// error, and quantiles of ARL0 / N. ratios must be sorted. The standard error of the median is half the width of the
+// range between the order statistics one standard deviation to either side.
 func promiseCells(ratios []float64) string {
 	n := float64(len(ratios))
 	share := keeping(ratios)
@@ -49,7 +49,7 @@ func promiseHead(title, first string) {
 		"| --- | --- | --- | --- | --- | --- |\n", title, first)
 }
 
-// everyLaw measures each law, all of them at once.
+// everyLaw measures all laws concurrently.
 func everyLaw[T any](seed uint64, measure func(s *simulation) []T) [][]T {
 	byLaw := make([][]T, len(laws()))
 	var wg sync.WaitGroup
@@ -60,7 +60,7 @@ func everyLaw[T any](seed uint64, measure func(s *simulation) []T) [][]T {
 	return byLaw
 }
 
-// Every law with every size of a baseline. What a larger budget does is in TestBenchFormula.
+// Every law with every size of a baseline. TestBenchFormula measures larger budgets.
 func TestBenchPromise(*testing.T) {
 	for _, n := range []float64{2_000, 20_000} {
 		promiseHead(fmt.Sprintf("Promise, N = %.0f", n), "law of the reward")
@@ -78,8 +78,9 @@ func TestBenchPromise(*testing.T) {
 	}
 }
 
-// The level that the steps of an episode share carries over by one half; how much it varies sets the correlation of the
-// means of successive episodes. The same baselines are judged without the factor that allows for it, too.
+// Half of the level that the steps of an episode share carries over to the next episode; its variance determines the
+// correlation between the means of successive episodes. The same baselines are also judged without the factor that
+// allows for the dependence.
 func TestBenchDependence(*testing.T) {
 	promiseHead(fmt.Sprintf("Dependence, N = %d, normal rewards", benchN), "lag-1 correlation of the episode mean")
 	for i, correlation := range []float64{0, .1, .2, .25} {
@@ -99,16 +100,17 @@ func TestBenchDependence(*testing.T) {
 	}
 }
 
-// daytime is a season of days of an amplitude.
+// daytime returns a daily season with the given amplitude.
 func daytime(amplitude float64) func(int64) float64 {
 	return func(ts int64) float64 { return amplitude * math.Sin(2*math.Pi*float64(ts%day)/float64(day)) }
 }
 
-// sameWeekday names days that differ as the true ones do, all of them Thursdays: their season cannot be told.
+// sameWeekday renames the days so that all of them are Thursdays: they differ as before, but their weekly season cannot
+// be seen.
 func sameWeekday(day int64) int64 { return 7 * day }
 
-// Units of a policy whose days or weekends differ, judged within strata of the week and, where the days of the baseline are
-// named so that weekdays cannot be told, by the factor of days alone.
+// Units of a policy whose days or weekends differ. They are judged within strata of the week or, with days of the
+// baseline that are renamed so that weekdays cannot be distinguished, only with the factor of days.
 func TestBenchSeason(*testing.T) {
 	const runs, most = 10, 5000
 	fmt.Printf("\n### Season, N = %d, normal rewards\n\n| season, in sd of an episode's mean | m | weeks | judged | baselines | strata | "+
@@ -173,8 +175,8 @@ func seasonRow(name string, m int, weeks float64, judged string, strata, factors
 		name, m, weeks, judged, n, k, f, share, math.Sqrt(share*(1-share)/n), q[0], q[1], took, se)
 }
 
-// Baselines of agents that begin together, or whose telemetry begins when they are under way: what the order in which units end
-// does to their lengths.
+// Baselines of agents that begin at the same time, or whose telemetry begins while they are running: the effect of the
+// order in which units end on their lengths.
 func TestBenchOrder(*testing.T) {
 	fmt.Print("\n### Order\n\n| agents | m | start | bias of the mean length, in sd, if all stay | as it is | left out |\n" +
 		"| --- | --- | --- | --- | --- | --- |\n")
@@ -200,7 +202,8 @@ func TestBenchOrder(*testing.T) {
 	}
 }
 
-// pass lets so many steps of each agent pass unseen; of the episodes that are open then it may cut off what has passed.
+// pass skips the given number of steps of each agent. If cut is true, it cuts off the part of open episodes that has
+// passed.
 func (c *crowd) pass(steps int64, cut bool) {
 	for a := range c.until {
 		for c.until[a] <= steps {
@@ -212,8 +215,8 @@ func (c *crowd) pass(steps int64, cut bool) {
 	}
 }
 
-// baseline collects a warm-up of m units: their mean length if all stay, that of what the bank makes of it, and how many it
-// leaves out.
+// baseline collects a warm-up of m units. It returns their mean length, the mean length of those that the bank keeps,
+// and the number that the bank leaves out.
 func (c *crowd) baseline(m int) (all, kept float64, early int) {
 	cfg := episodes(benchN)
 	cfg.Baseline.Units = m
@@ -239,7 +242,7 @@ func (c *crowd) baseline(m int) (all, kept float64, early int) {
 	return all, kept, g.Warmup.Early
 }
 
-// edits are changes to the tests of a baseline that take one precaution away each.
+// edits returns changes to the tests of a baseline, each of which removes one precaution.
 func edits() []struct {
 	name string
 	edit func(j *battery.Judge, allowance float64)
@@ -299,7 +302,7 @@ func TestBenchPrecautionsDelay(*testing.T) {
 	}
 }
 
-// changes are those of which the delay is measured; sd is the standard deviation of an episode's mean reward.
+// changes returns the changes whose delay is measured; sd is the standard deviation of an episode's mean reward.
 func changes() []struct {
 	name string
 	make func(s *simulation, sd float64)
@@ -319,7 +322,7 @@ func changes() []struct {
 	}
 }
 
-// A baseline's runs share its luck, so the standard error is that over the baselines' means.
+// The runs of a baseline share its sampling error, so the standard error is computed over the means of the baselines.
 func TestBenchDelay(*testing.T) {
 	const runs, most = 20, 20_000
 	baselines := *baselinesFlag
@@ -352,7 +355,8 @@ func TestBenchDelay(*testing.T) {
 	}
 }
 
-// Steps without episodes, judged in blocks. Delays are of shifts of all steps by their own standard deviation.
+// Steps without episodes, judged in blocks. The delays are those of shifts of all steps by their own standard
+// deviation.
 func TestBenchBlocks(*testing.T) {
 	fmt.Printf("\n### Blocks of steps, m = 500, N = %d blocks, %d baselines a row\n\n", benchN, *baselinesFlag)
 	fmt.Println("| rewards of the steps | agents | steps of a block: median, largest | share with ARL0 >= N | 10th percentile of ARL0/N |" +

@@ -14,10 +14,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// formulaPool is how many fresh units the formula takes for the law.
+// formulaPool is the number of new units from which the formula takes the law.
 const formulaPool = 200_000
 
-// truth is the law of a quantity: many values of it, ascending, or the distinct counts of a frequency with their weights.
+// truth is the law of a quantity: many of its values, ascending, or the distinct counts of a frequency with their
+// weights.
 type truth struct{ values, hits, steps, weight []float64 }
 
 // truthsOf returns the law of each column.
@@ -40,8 +41,8 @@ func truthsOf(s *battery.Sample) []truth {
 	return out
 }
 
-// falseAlarmRate is the sum of the rates at which all tests alarm falsely, a unit, while units are independent and follow
-// these laws. Tests that see the same units alarm together, which a sum does not know: it is too large.
+// falseAlarmRate returns the sum of the false alarm rates of all tests, per unit, if units are independent and follow
+// these laws. Since tests that see the same units alarm together, the sum is too large.
 func falseAlarmRate(j *battery.Judge, of []truth) float64 {
 	rate := 0.0
 	for i, q := range j.Tests {
@@ -50,8 +51,8 @@ func falseAlarmRate(j *battery.Judge, of []truth) float64 {
 	return rate
 }
 
-// falseAlarmRateOf is that of the tests of a quantity. Of the sliding Kolmogorov-Smirnov test it is the one that its
-// threshold was set for, which all baselines but one in a hundred keep.
+// falseAlarmRateOf returns the false alarm rate of the tests of a quantity. For the sliding Kolmogorov-Smirnov test, it
+// is the rate for which its threshold was set, which 99 of 100 baselines keep.
 func falseAlarmRateOf(q *stream.Quantity, of *truth) (rate float64) {
 	switch {
 	case q.Rank() != nil:
@@ -82,11 +83,12 @@ func shareOf(values []float64, value float64) float64 {
 	return float64(n) / float64(len(values))
 }
 
-// bothWays is ARL0 of a baseline in multiples of its budget, by the formula and simulated; NaN where it was not.
+// bothWays holds ARL0 of a baseline in multiples of its budget, by the formula and simulated; NaN if it was not
+// simulated.
 type bothWays struct{ formula, simulated float64 }
 
-// bothWays measures baselines of m units with a budget of one false alarm in n, so many of them by simulation too. Which
-// baselines these are does not depend on how many are simulated.
+// bothWays measures baselines of m units with a budget of one false alarm in n, and simulates some of them. The choice
+// of baselines does not depend on the number of simulated ones.
 func (s *simulation) bothWays(m int, n float64, baselines, simulated int) []bothWays {
 	pool, rng := s.sample(formulaPool), rand.New(rand.NewPCG(306, uint64(m)))
 	law := truthsOf(pool)
@@ -119,8 +121,8 @@ func formulaRow(name string, m int, of []bothWays) {
 	fmt.Printf("| %s | %d | %s | %s |\n", name, m, promiseCells(formula), cells)
 }
 
-// What the formula says of a baseline, beside what is simulated with the same one. Where false alarms are seldom simulation is
-// dear, and the formula speaks for most baselines.
+// The result of the formula for a baseline, compared with a simulation of the same baseline. If false alarms are rare,
+// simulation is expensive, so most baselines are only measured by the formula.
 func TestBenchFormula(*testing.T) {
 	few, fewer := max(2, *baselinesFlag/4), *baselinesFlag/20
 	for _, table := range []struct {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Versions that are as production, or better or worse, polled after each unit. Versions of one baseline share its luck, so
-// that the errors are over the baselines.
+// Versions that are equal to production, better or worse, polled after each unit. Versions of a baseline share its
+// sampling error, so standard errors are computed over the baselines.
 func TestBenchGates(*testing.T) {
 	const versions, longest = 10, 1000
 	fmt.Printf("\n### Gates, N = 20000, m = 500, %d versions a baseline, polled after each of up to %d units\n\n"+
@@ -29,7 +29,7 @@ func TestBenchGates(*testing.T) {
 	}
 }
 
-// Production moves as the version does, from the same unit on, as when the environment changes.
+// Production moves with the version, beginning at the same unit, as if the environment changes.
 func TestBenchGatesWhereProductionMoves(*testing.T) {
 	const versions, longest = 5, 500
 	fmt.Printf("\n### Gates where production moves as well, with four units to one of the version, up to %d of these\n\n"+

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// coursePool is how many episodes of courses those to judge are drawn from.
+// coursePool is the number of episodes of courses that the judged episodes are drawn from.
 const coursePool = 20_000
 
 func (c *courses) pool(n int) []*ingest.Unit {
@@ -23,8 +23,8 @@ func (c *courses) pool(n int) []*ingest.Unit {
 	return units
 }
 
-// judged makes the judge of a baseline of 500 episodes with a budget of one false alarm in n, which has proved what was
-// learned, or does without it where plain is set. The samples are the pools as that baseline reads them.
+// judged returns the judge of a baseline of 500 episodes with a budget of one false alarm in n. Its learned quantities
+// have been validated, or are removed if plain is true. The samples are the pools as that baseline reads them.
 func judged(c *courses, n float64, plain bool, pools ...[]*ingest.Unit) (j *battery.Judge, samples []*battery.Sample, late int) {
 	g, late := c.proved(500, n)
 	samples = []*battery.Sample{battery.NewSample(&g.Battery, pools[0], 1)}
@@ -38,7 +38,7 @@ func judged(c *courses, n float64, plain bool, pools ...[]*ingest.Unit) (j *batt
 	return j, samples, late
 }
 
-// onlyPlain takes the learned quantities out; what they have of the budget is not spent.
+// onlyPlain removes the learned quantities; their part of the budget is not used.
 func onlyPlain(j *battery.Judge) {
 	var tests []*stream.Quantity
 	var columns []int

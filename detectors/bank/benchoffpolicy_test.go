@@ -12,15 +12,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// bandit is a contextual bandit: how frequent situations are, and in each the mean reward of each action, and how
-// probable the policy makes it.
+// bandit is a contextual bandit: the frequencies of situations and, for each situation, the mean reward of each action
+// and its probability under the policy.
 type bandit struct {
 	situations []float64
 	rewards    [][]float64
 	policy     [][]float64
 }
 
-// usualBandit has a policy that takes the best action of each situation with a probability of .7.
+// usualBandit returns a bandit whose policy takes the best action of each situation with probability .7.
 func usualBandit() bandit {
 	return bandit{
 		[]float64{.5, .3, .2},
@@ -39,7 +39,7 @@ func (b bandit) unskilled() bandit {
 	return b
 }
 
-// decide makes the units of an agent single decisions in the bandit. The accepted policy is that of the usual bandit.
+// decide makes the units of an agent single decisions in the bandit. The accepted policy is that of usualBandit.
 func decide(a *agent, b *bandit, target bool) {
 	accepted := usualBandit().policy
 	draw := func(p []float64) int {
@@ -70,8 +70,8 @@ func decide(a *agent, b *bandit, target bool) {
 	}
 }
 
-// What is shown of a contextual bandit in which the policy, the world, both or neither change, 500 decisions after the
-// baseline.
+// What is shown for a contextual bandit 500 decisions after the baseline, if the policy, the environment, both or
+// neither change.
 func TestBenchOffPolicy(*testing.T) {
 	looks := []int{500, 2000, 5000}
 	often, swapped := usualBandit(), usualBandit()

@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// poolOf makes units of a shop as its bank reads them.
+// poolOf returns units of a shop in the form in which its bank reads them.
 func (s *shop) poolOf(p *Policy, n int) *battery.Sample {
 	units := make([]*ingest.Unit, n)
 	for i := range units {
@@ -26,8 +26,8 @@ func (s *shop) poolOf(p *Policy, n int) *battery.Sample {
 	return battery.NewSample(&p.groups[0].Battery, units, 1)
 }
 
-// Policies that show offers, of which few are clicked: all their tests together, with single decisions and episodes of 20
-// steps as units.
+// Policies that show offers, few of which are clicked: all of their tests together, with single decisions and with
+// episodes of 20 steps as units.
 func TestBenchRarePromise(t *testing.T) {
 	for _, n := range []float64{benchN, 10 * benchN} {
 		for i, steps := range []int{1, 20} {
@@ -56,7 +56,8 @@ func rarePromise(seed uint64, rate float64, steps int, n float64) []float64 {
 	return ratios
 }
 
-// How soon a click rate of 3.8 % that changes is found, by how many units came between the baseline and the change.
+// The delay until a change of a click rate of 3.8 % is found, depending on the number of units between the baseline and
+// the change.
 func TestBenchRareDelay(t *testing.T) {
 	for _, n := range []float64{20_000, 1_000_000} {
 		t.Run(fmt.Sprintf("%.0f", n), func(*testing.T) { rareDelays(n) })
@@ -92,9 +93,10 @@ func rareDelays(n float64) {
 	}
 }
 
-// What is found right behind the baseline of a rare rate: once about 300 rare values are known. The numbers of decisions in which
-// a change is to be found are those in which 38 and 200 rare values would be expected, at 3.8 % 1,000 and about 5,000. The
-// collecting may raise so many false alarms as the budget allows in its units, by all tests of the policy.
+// Changes of a rare rate right after the baseline, which are found once about 300 rare values are known. A change
+// should be found within the number of decisions in which 38 and 200 rare values are expected: 1,000 and about 5,000 at
+// 3.8 %. While rare values are counted, there may be as many false alarms, over all tests of the policy, as the budget
+// allows in these units.
 func TestBenchRareKnown(t *testing.T) {
 	for _, n := range []float64{20_000, 1_000_000} {
 		t.Run(fmt.Sprintf("%.0f", n), func(t *testing.T) {
@@ -144,7 +146,7 @@ func rareKnown(t *testing.T, seed uint64, rate float64, m int, n float64) {
 		float64(units)/n, within(toNothing, math.MaxFloat64), within(toHalf, math.MaxFloat64))
 }
 
-// within is the share of numbers that are at most so large, with its standard error.
+// within returns the share of numbers that are at most most, with its standard error.
 func within(all []float64, most float64) string {
 	found := 0.
 	for _, x := range all {
@@ -156,10 +158,11 @@ func within(all []float64, most float64) string {
 	return fmt.Sprintf("%.2f ± %.2f", share, math.Sqrt(share*(1-share)/float64(len(all))))
 }
 
-// What any test could find: the baseline has x of 500 clicks, and so many units more come at the rate p before it halves. A
-// test that keeps its budget for nine baselines in ten keeps it for every rate that is at least the lower 90 % limit of x.
-// So it finds no more than the most powerful test (Neyman & Pearson) of one such rate all along against p, then p/2, which
-// knows p and the unit of the change, and whose false alarms come as often as the budget lets those of one walk.
+// An upper bound for any test. The baseline has x clicks in 500 units, and a number of further units arrive at the rate
+// p before it halves. A test that keeps its budget for nine of ten baselines keeps it for every rate that is at least
+// the lower 90 % limit of x. It therefore finds no more changes than the most powerful test (Neyman & Pearson) of one
+// such constant rate against p followed by p/2. That test knows p and the unit of the change, and its false alarm rate
+// is that of one walk.
 func TestBenchRareBound(*testing.T) {
 	const p, m, within = .038, 500, 5000
 	fmt.Print("\n### Half of a rare rate, 3.8%, m = 500: the most that any test could find within 5,000 decisions\n\n" +
@@ -168,7 +171,7 @@ func TestBenchRareBound(*testing.T) {
 		fmt.Printf("| %d |", before)
 		for _, n := range []float64{825_000, 275_000} {
 			found, all := 0.0, 0.0
-			power := map[int]float64{} // by how many steps of 2 % a rate lies below p, or above it
+			power := map[int]float64{} // by the number of steps of 2 % between a rate and p
 			for x := rarity.LeastRare; float64(x) <= rarity.MostShare*m; x++ {
 				low := mathext.InvRegIncBeta(float64(x), float64(m-x+1), .1)
 				least := 1.0
@@ -188,7 +191,7 @@ func TestBenchRareBound(*testing.T) {
 	}
 }
 
-// logBinomial is the logarithm of the probability of k of n at the rate p.
+// logBinomial returns the logarithm of the probability of k events in n units at the rate p.
 func logBinomial(k, n int, p float64) float64 {
 	a, _ := math.Lgamma(float64(n + 1))
 	b, _ := math.Lgamma(float64(k + 1))
@@ -196,12 +199,12 @@ func logBinomial(k, n int, p float64) float64 {
 	return a - b - c + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p)
 }
 
-// mostPower is the power that the most powerful test has at a level: of a rate in all units against p in so many units before
-// a change and half of it in those after.
+// mostPower returns the power of the most powerful test at the given level: of a constant rate against p in the units
+// before a change and p/2 in the units after it.
 func mostPower(rate, p float64, before, after int, level float64) float64 {
 	type outcome struct{ ratio, null, changed float64 }
 	var outcomes []outcome
-	span := func(n int, p float64) (from, to int) { // outside it the changed law has no weight
+	span := func(n int, p float64) (from, to int) { // outside this range, the changed law has no weight
 		mean := float64(n) * p
 		return max(0, int(mean-8*math.Sqrt(mean))), min(n, int(mean+8*math.Sqrt(mean))+1)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// blockAgents are agents that act without episodes, in turns: the rewards of each are an AR(1) process, of unit variance
-// where the law of its innovations has that.
+// blockAgents are agents that act without episodes, in turns. The rewards of each are an AR(1) process, with variance 1
+// if its innovations are scaled accordingly.
 type blockAgents struct {
 	rng   *rand.Rand
 	law   law
@@ -38,7 +38,7 @@ func newBlockAgents(seed uint64, agents int, phi float64) *blockAgents {
 	return b
 }
 
-// block makes the next 20 steps of the next agent.
+// block returns the next 20 steps of the next agent.
 func (b *blockAgents) block() *ingest.Unit {
 	at := ingest.Position{Offset: b.made}
 	agent := int(b.made) % len(b.last)
@@ -58,7 +58,7 @@ func (b *blockAgents) block() *ingest.Unit {
 	return u
 }
 
-// frozen returns a bank with an accepted baseline, warmed up as live telemetry is, and the steps of its units.
+// frozen returns a bank with an accepted baseline, warmed up with live telemetry, and the number of steps of its units.
 func (b *blockAgents) frozen(n float64) (p *Policy, steps int) {
 	p = newBank(episodes(n))
 	for b.feed(p, 1); !p.groups[0].Warmup.Done; {
@@ -67,7 +67,7 @@ func (b *blockAgents) frozen(n float64) (p *Policy, steps int) {
 	return p, 20 * p.groups[0].Blocks.Size
 }
 
-// sample makes units of the size of the group's, in the order in which the agents take turns.
+// sample returns units of the group's size, in the order in which the agents take turns.
 func (b *blockAgents) sample(g *group, n int) *battery.Sample {
 	joining := blocks.Joiner{Size: g.Blocks.Size}
 	var units []*ingest.Unit
@@ -92,15 +92,15 @@ func normalSteps(phi float64, agents int) blockProcess {
 	return blockProcess{fmt.Sprintf("normal, AR(1) %g", phi), laws()[0], phi, 1, agents}
 }
 
-// blockBaselines is what was measured of many baselines of one process.
+// blockBaselines holds the measurements of many baselines of one process.
 type blockBaselines struct {
 	ratios []float64   // ARL0 in multiples of the budget, sorted
-	steps  []float64   // of a block, by baseline
-	delays [][]float64 // by shift and baseline, mean number of blocks to the alarm
+	steps  []float64   // number of steps of a block, by baseline
+	delays [][]float64 // mean number of blocks until the alarm, by shift and baseline
 }
 
-// measure freezes many baselines at a budget of one false alarm in n blocks, and follows each by units to judge, which are
-// drawn from pool of the same size. Shifts are of all steps, in their standard deviations.
+// measure freezes many baselines with a budget of one false alarm in n blocks, and judges units with each that are
+// drawn from a pool of the given size. Shifts apply to all steps, in their standard deviations.
 func (c blockProcess) measure(seed uint64, baselines int, n float64, pool int, shifts ...float64) blockBaselines {
 	const runs, longest = 20, 20_000
 	b := newBlockAgents(seed, c.agents, c.phi)
@@ -130,7 +130,7 @@ func (c blockProcess) measure(seed uint64, baselines int, n float64, pool int, s
 	return out
 }
 
-// Nine baselines in ten keep the budget also where steps depend on one another, and where the agents that they depend by
+// Nine of ten baselines also keep the budget if steps depend on each other, and if several agents with dependent steps
 // take turns. The bound is three standard errors below.
 func TestSimNineBaselinesInTenOfBlocksKeepTheBudget(t *testing.T) {
 	var ratios []float64
@@ -204,7 +204,7 @@ func TestSimEpisodesInPlaceOfBlocks(t *testing.T) {
 	}
 }
 
-// Of a warm-up that is refused as it moves on, blocks are let go of with what they gave.
+// When a warm-up is refused because of a trend, its blocks are dropped as well.
 func TestRefusedBlocksAreLetGo(t *testing.T) {
 	b := newBlockAgents(164, 3, 0)
 	cfg := episodes(2000)
@@ -233,7 +233,7 @@ func TestRefusedBlocksAreLetGo(t *testing.T) {
 	}
 }
 
-// Agents that live for fewer steps than a unit needs are judged together, and those that vanish are forgotten.
+// Agents that live for fewer steps than a unit needs are judged together, and agents that disappear are forgotten.
 func TestAgentsThatLiveForLessThanAUnit(t *testing.T) {
 	short := func(i, life int) *ingest.Unit {
 		return &ingest.Unit{Agent: fmt.Sprint(i / life), End: ingest.EndBlock, Length: 20}
@@ -259,7 +259,7 @@ func TestAgentsThatLiveForLessThanAUnit(t *testing.T) {
 	g = newGroup(ingest.NewGroup("ranker"), &p.cfg, p.limit, p.calibrations)
 	g.Blocks.Size = 4
 	for i := range 4 * blocks.RoundLength {
-		g.block(short(i, 9)) // two units, and a block is left
+		g.block(short(i, 9)) // two units, and one block remains
 	}
 	if g.Blocks.Mixed || len(g.Blocks.Open) > 2*blocks.RoundLength/9+1 {
 		t.Errorf("mixed %v, %d unfinished units are kept", g.Blocks.Mixed, len(g.Blocks.Open))
@@ -287,8 +287,8 @@ func TestBlocksOfManyAgentsAgainstABaselineOfSingleOnes(t *testing.T) {
 	}
 }
 
-// A recording has as many blocks as it has. Where they still depend on one another at the largest size that leaves enough
-// of them, nothing is promised, and it is said.
+// The number of blocks of a recording is limited. If they still depend on each other at the largest size that leaves
+// enough of them, nothing is promised, and a caveat says so.
 func TestBlocksThatStayDependentAreNoPromise(t *testing.T) {
 	cfg := episodes(2000)
 	cfg.Baseline.Units = 2000
@@ -307,7 +307,7 @@ func TestBlocksThatStayDependentAreNoPromise(t *testing.T) {
 	}
 }
 
-// Actions count for the size of blocks as rewards do: here each is taken for 40 steps.
+// The size of blocks also depends on actions: here, each action is repeated for 40 steps.
 func TestBlocksOfActionsThatLast(t *testing.T) {
 	b := newBlockAgents(168, 2, 0)
 	p := newBank(episodes(2000))
@@ -335,7 +335,7 @@ func TestBlocksOfActionsThatLast(t *testing.T) {
 	}
 }
 
-// A warm-up in which the rewards once changed is refused for that, and not doubled for ever.
+// A warm-up in which the rewards change once is refused because of the change, and its blocks do not double forever.
 func TestBlocksWithAChangeInTheWarmUp(t *testing.T) {
 	b := newBlockAgents(169, 2, 0)
 	p := newBank(episodes(2000))
@@ -352,7 +352,7 @@ func TestBlocksWithAChangeInTheWarmUp(t *testing.T) {
 	}
 }
 
-// Values that a fault kept out of a warm-up of blocks stay out when blocks are doubled.
+// Values that were excluded from a warm-up of blocks because of a fault remain excluded when blocks are doubled.
 func TestFaultyBlocksStayOut(t *testing.T) {
 	b := newBlockAgents(166, 3, .95)
 	cfg := episodes(2000)
@@ -371,7 +371,7 @@ func TestFaultyBlocksStayOut(t *testing.T) {
 				n.Add(math.NaN())
 				u.Reward.Add(math.NaN())
 			}
-			if b.made > 41 { // at which the fault is found: one unit alone is none
+			if b.made > 41 { // the fault is only found after several units
 				n.Mean, u.Reward.Mean = n.Mean+1000, u.Reward.Mean+1000
 			}
 		}
@@ -396,7 +396,7 @@ func TestFaultyBlocksStayOut(t *testing.T) {
 	}
 }
 
-// What a recording leaves unfinished is not joined with live steps.
+// Unfinished blocks of a recording are not joined with live steps.
 func TestRecordedBlocksAreNotJoinedWithLiveOnes(t *testing.T) {
 	cfg := episodes(2000)
 	cfg.Baseline.From = watch.FromFile
@@ -420,10 +420,10 @@ func TestRecordedBlocksAreNotJoinedWithLiveOnes(t *testing.T) {
 	}
 }
 
-// How units are delivered is learned once from each, however often they are joined.
+// The delivery rules learn once from each unit, regardless of how often it is joined.
 func TestDoublingLearnsNoDeliveryTwice(t *testing.T) {
 	p, b := newBank(episodes(2000)), newBlockAgents(167, 3, .9)
-	for range 500 { // of which the last one makes units twice as large
+	for range 500 { // the last one doubles the size of units
 		u := b.block()
 		u.Events = 20
 		if b.made == 500 {
@@ -437,7 +437,8 @@ func TestDoublingLearnsNoDeliveryTwice(t *testing.T) {
 	}
 }
 
-// telling adds single steps to a block: an observation that follows the rewards, and an action that follows it.
+// telling returns a block with single steps: an observation that follows the rewards, and an action that follows the
+// observation.
 func (b *blockAgents) telling() *ingest.Unit {
 	u := b.block()
 	u.ActionKind, u.Actions = ingest.ActionCategory, []ingest.Count{{Name: "stay"}, {Name: "go"}}
@@ -458,8 +459,8 @@ func (b *blockAgents) telling() *ingest.Unit {
 	return u
 }
 
-// A bank that is stopped and started again goes on as one that never stopped: while blocks are doubled, while the laws of
-// their steps are learned, and while these are judged.
+// A bank that is restarted has the same findings as one that was never stopped: while blocks are doubled, while the
+// laws of their steps are learned, and while these are judged.
 func TestBlocksWithStepsGoOnAfterARestart(t *testing.T) {
 	cfg := episodes(2000)
 	cfg.Baseline.Units = 150

@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Whether baselines are calibrated beside the owner or by it, the same units give the same findings in the same order,
-// and the same state.
+// Whether baselines are calibrated in the background or by the owner, the same units lead to the same findings in the
+// same order, and to the same state.
 func TestBackgroundCalibrationFindsTheSame(t *testing.T) {
 	run := func(background bool) ([]finding.Finding, []byte) {
 		p := newBank(episodes(2000))
@@ -22,7 +22,7 @@ func TestBackgroundCalibrationFindsTheSame(t *testing.T) {
 		found := a.feed(p, 620)
 		a.mean = -1
 		found = append(found, a.feed(p, 60)...)
-		p.Publish() // while a calibration is under way the last summary stands
+		p.Publish() // during a calibration, the last summary is shown
 		p.Tick(time.Time{})
 		found = append(found, p.Settle()...)
 		var state bytes.Buffer
@@ -41,8 +41,8 @@ func TestBackgroundCalibrationFindsTheSame(t *testing.T) {
 	}
 }
 
-// Units of a group that waits for its calibration are applied, and the bank cannot be saved. Those that wait while it
-// drains are not applied.
+// Units of a group that waits for its calibration are applied, but the bank cannot be saved. Units that wait because
+// the bank drains are not applied.
 func TestUnitsThatWait(t *testing.T) {
 	p := newBank(episodes(2000))
 	p.InBackground()

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// story is what became of a bank: the ordinals of the units at which incidents opened, and of those that page.
+// story holds the ordinals of the units at which incidents opened, and of those that page.
 type story struct {
 	opened, paged []int64
 	closed        int
@@ -36,7 +36,7 @@ func (s *story) tell(found []finding.Finding, open *bool) {
 
 func onTrial(f finding.Finding) bool { return f.Provisional }
 
-// warmUpStory feeds n units to a new bank, each after before has been called with its number.
+// warmUpStory feeds n units to a new bank, and calls before with the number of each unit.
 func warmUpStory(a *agent, n int, before func(a *agent, i int)) (*Policy, story) {
 	p := newBank(episodes(20_000))
 	var s story
@@ -48,7 +48,7 @@ func warmUpStory(a *agent, n int, before func(a *agent, i int)) (*Policy, story)
 	return p, s
 }
 
-// changesOfAgents are what may change within a warm-up, in standard deviations of an episode's mean reward.
+// changesOfAgents are possible changes during a warm-up, in standard deviations of an episode's mean reward.
 var changesOfAgents = []struct {
 	name  string
 	apply func(a *agent)
@@ -88,8 +88,8 @@ func TestSimChangeWithinTheWarmUpPages(t *testing.T) {
 	}
 }
 
-// halfHourly makes a unit each half hour, from a Monday and so many days on, whose reward lies size standard deviations of an
-// episode's mean higher at weekends, and by moved of them higher from unit 300 on.
+// halfHourly makes one unit every half hour, beginning the given number of days after a Monday. The reward is higher by
+// size on weekends, and by moved from unit 300 on, in standard deviations of an episode's mean.
 func halfHourly(size, moved float64, days int) func(a *agent, i int) {
 	return func(a *agent, i int) {
 		const monday = 4 * day // 5 January 1970
@@ -102,8 +102,8 @@ func halfHourly(size, moved float64, days int) func(a *agent, i int) {
 	}
 }
 
-// Weekends that differ do not page, whatever day the telemetry begins on: not within the warm-up, and not afterwards, as the
-// baseline has them.
+// Weekends that differ do not page, regardless of the day on which the telemetry begins: not during the warm-up, and
+// not afterwards, since the baseline includes them.
 func TestSimWeekendsDoNotPage(t *testing.T) {
 	for _, size := range []float64{1, 2, 4} {
 		for days := range 7 {
@@ -120,8 +120,8 @@ func TestSimWeekendsDoNotPage(t *testing.T) {
 	}
 }
 
-// Where telemetry begins on a Saturday, the first weekend has passed before anything alarms. The weekdays after the second one
-// are not held against it: no weekday before them is known to be as it was.
+// If telemetry begins on a Saturday, the first weekend is over before anything alarms. The working days after the
+// second weekend do not page: no earlier working day is known to be normal.
 func TestSimWeekdaysAreNotHeldAgainstAWeekend(t *testing.T) {
 	for _, size := range []float64{1, 2} {
 		opened := 0
@@ -138,7 +138,7 @@ func TestSimWeekdaysAreNotHeldAgainstAWeekend(t *testing.T) {
 	}
 }
 
-// A change that no cycle explains pages where weekends differ too, once the week has come round.
+// A change that no cycle explains also pages if weekends differ, after a whole week has passed.
 func TestSimChangeBesideWeekendsPages(t *testing.T) {
 	paged := 0
 	for seed := range uint64(7) {
@@ -152,7 +152,7 @@ func TestSimChangeBesideWeekendsPages(t *testing.T) {
 	}
 }
 
-// A finding that was nothing does not stop the warm-up, and what changes 19,500 units later pages.
+// A finding that is dropped does not end the warm-up, and a change 19,500 units later pages.
 func TestSimFindingThatWasNothingDoesNotStopTheWarmUp(t *testing.T) {
 	p, s := warmUpStory(newAgent(3400), 20_200, func(a *agent, i int) {
 		switch i {
@@ -170,7 +170,8 @@ func TestSimFindingThatWasNothingDoesNotStopTheWarmUp(t *testing.T) {
 	}
 }
 
-// A page of a warm-up is held against the units before the change. Once that is undone, the warm-up goes on without its units.
+// A page during a warm-up compares with the units before the change. Once the change is reverted, the warm-up continues
+// without the changed units.
 func TestPageOfAWarmUpKeepsTheBaselineBeforeTheChange(t *testing.T) {
 	a := newAgent(3500)
 	p, s := warmUpStory(a, 400, func(a *agent, i int) {
@@ -192,7 +193,7 @@ func TestPageOfAWarmUpKeepsTheBaselineBeforeTheChange(t *testing.T) {
 	}
 }
 
-// Where a person accepts the provisional baseline while an incident on it is open, the incident is a page.
+// If a user accepts the provisional baseline while an incident on it is open, the incident becomes a page.
 func TestPromotedBaselineConfirmsItsIncident(t *testing.T) {
 	a := newAgent(3600)
 	p := newBank(episodes(20_000))
@@ -210,7 +211,7 @@ func TestPromotedBaselineConfirmsItsIncident(t *testing.T) {
 	}
 }
 
-// A bank that is restored at any unit of a trial finds the same.
+// A bank that is restored at any unit of a trial has the same findings.
 func TestSimTrialSurvivesARestart(t *testing.T) {
 	for _, days := range []int{0, 5} {
 		a := newAgent(3700)
@@ -236,7 +237,7 @@ func TestSimTrialSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Healthy runs page no more often than without a warm-up: not at all in these.
+// Healthy runs do not page more often with a warm-up than without: not at all in these runs.
 func TestSimHealthyWarmUpsDoNotPage(t *testing.T) {
 	refused := 0
 	for _, phi := range []float64{0, .5} {
@@ -254,12 +255,12 @@ func TestSimHealthyWarmUpsDoNotPage(t *testing.T) {
 			}
 		}
 	}
-	if refused > 2 { // as they move on: one in a hundred do by chance
+	if refused > 2 { // because of a trend; one in a hundred is refused by chance
 		t.Errorf("%d of 40 warm-ups refused", refused)
 	}
 }
 
-// A trial ends also where a stream of it has gone into a telemetry fault, which the page leaves alone, and collects no more than
+// A trial also ends if one of its streams has a telemetry fault, which the page does not affect. It collects at most
 // two baselines.
 func TestATrialEndsBesideAFault(t *testing.T) {
 	for n := 160; ; n++ {
@@ -300,8 +301,8 @@ func TestATrialEndsBesideAFault(t *testing.T) {
 	}
 }
 
-// Where hours differ, and the provisional baseline knows it, a change within the warm-up pages as elsewhere: its quantities
-// are judged among similar hours.
+// If hours differ and the provisional baseline includes a season, a change during the warm-up pages as well: its
+// quantities are judged among similar hours.
 func TestAChangeWithinASeasonalWarmUpPages(t *testing.T) {
 	const perDay, change = 72, 380
 	for _, drop := range []float64{0, 3, 10} {

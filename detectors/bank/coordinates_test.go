@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// coordinates gives an agent's units steps with k components of the observation. Each is moved by the action, with noise of
-// its own, to which shift adds in the first of them, in standard deviations.
+// coordinates gives an agent's units steps with k components of the observation. Each is moved by the action and has
+// its own noise, to which shift adds in the first component, in standard deviations.
 func coordinates(a *agent, k, steps int, shift *float64) {
 	const noise = .6
 	names := make([]string, k)
@@ -56,8 +56,8 @@ func coordinates(a *agent, k, steps int, shift *float64) {
 	}
 }
 
-// The mean over all components hides the shift of one, which is no larger than what is tolerated while the policy learns.
-// The component that moved most shows it, and stays where it is while nothing changes.
+// The mean over all components hides the shift of one component, which does not exceed what is tolerated while the
+// policy learns. The component that moved most reveals it, and is stable as long as nothing changes.
 func TestSimOneOfSeveralComponentsIsFoundWhileLearning(t *testing.T) {
 	const before, within = 1500, 60
 	for _, mode := range []watch.Learning{watch.LearningVersions, watch.LearningContinuous} {
@@ -79,7 +79,7 @@ func TestSimOneOfSeveralComponentsIsFoundWhileLearning(t *testing.T) {
 	}
 }
 
-// Of a frozen policy, whose mean scores have no tolerance, the component that moved most takes no share of the budget.
+// For a frozen policy, whose mean scores have no tolerance, the component that moved most uses no share of the budget.
 func TestAFrozenPolicyHasNoComponentThatMovedMost(t *testing.T) {
 	a, p, shift := newAgent(991), newBank(episodes(4000)), 0.
 	coordinates(a, 3, 10, &shift)
@@ -92,8 +92,8 @@ func TestAFrozenPolicyHasNoComponentThatMovedMost(t *testing.T) {
 	}
 }
 
-// visitors gives an agent's units single decisions about visitors with k independent features, to the first of which shift
-// adds standard deviations.
+// visitors gives an agent's units single decisions about visitors with k independent features. shift, in standard
+// deviations, is added to the first feature.
 func visitors(a *agent, k int, shift *float64) {
 	names := make([]string, k)
 	for c := range names {
@@ -123,8 +123,8 @@ func visitors(a *agent, k int, shift *float64) {
 	}
 }
 
-// Visitors who are others in one of many ways are found soon while the policy learns, and as soon if the bank was restored
-// among them: it knows those before, who choose what is judged.
+// While the policy learns, visitors who differ in one of many features are found soon. They are found equally soon if
+// the bank is restored in between, since it saves the preceding visitors, who choose the judged feature.
 func TestVisitorsWhoAreOthersInOneWayAreFoundWhileLearning(t *testing.T) {
 	const k, within, before = 8, 100, 15
 	cfg, shift := episodes(4000), 0.
@@ -151,8 +151,8 @@ func TestVisitorsWhoAreOthersInOneWayAreFoundWhileLearning(t *testing.T) {
 	t.Errorf("no alarm of law.start within %d units", before+within)
 }
 
-// A law of single decisions whose scores move slowly raises no alarm while the policy learns. The same shift at once does so
-// soon, and as soon after a restart: what is tolerated follows from the units before.
+// A law of single decisions whose scores move slowly raises no alarm while the policy learns. The same shift raises one
+// soon if it is sudden, and equally soon after a restart, since the tolerance depends on the preceding units.
 func TestSlowShiftsOfRewardsAreTolerated(t *testing.T) {
 	const within, before = 60, 17
 	cfg, shift, earned := episodes(4000), 0., 0.

@@ -15,13 +15,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The typical policy of the costs: episodes of 50 steps with a reward, one of several actions, an outcome of 0 or 1 and two
-// observations, in which nothing changes.
+// typical is the policy used to measure costs: episodes of 50 steps with a reward, one of several actions, an outcome
+// of 0 or 1 and two observations, without any change.
 type typical struct {
 	rng     *rand.Rand
 	actions []string
 	length  int
-	every   int64 // seconds
+	every   int64 // interval between units in seconds
 	made    int64
 }
 
@@ -72,12 +72,12 @@ func (t *typical) unit() *ingest.Unit {
 	return u
 }
 
-// action draws one of the actions, the first ones the commonest.
+// action returns a random action; the first ones are the most common.
 func (t *typical) action() int {
 	return min(t.rng.IntN(len(t.actions)), t.rng.IntN(len(t.actions)))
 }
 
-// frozen returns a bank with an accepted baseline of so many units.
+// frozen returns a bank with an accepted baseline of the given number of units.
 func (t *typical) frozen(units int) *Policy {
 	cfg := episodes(20_000)
 	cfg.Baseline.Units = units
@@ -88,7 +88,8 @@ func (t *typical) frozen(units int) *Policy {
 	return p
 }
 
-// inSearches reports the time of an operation in binary searches over 1,024 floats, the fastest turn of some.
+// inSearches reports the time of an operation in multiples of binary searches over 1,024 floats, from the fastest of
+// several rounds.
 func inSearches(b *testing.B) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	points, values := make([]float64, 1024), make([]float64, 1024)
@@ -107,7 +108,7 @@ func inSearches(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/search, "searches/op")
 }
 
-// cpu is the time that the process has used on all cores.
+// cpu returns the CPU time of the process on all cores.
 func cpu(b testing.TB) time.Duration {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
@@ -116,8 +117,8 @@ func cpu(b testing.TB) time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// BenchmarkCalibration is what a group costs from its first unit to its accepted baseline, with the provisional ones on the
-// way. Where the machine has other work, what the cores have done tells more than the time that has passed.
+// BenchmarkCalibration measures the cost of a group from its first unit to its accepted baseline, including the
+// provisional ones. If the machine is busy with other work, the CPU time is more meaningful than the elapsed time.
 func BenchmarkCalibration(b *testing.B) {
 	for _, c := range []struct {
 		steps, actions, units int
@@ -131,7 +132,7 @@ func BenchmarkCalibration(b *testing.B) {
 				cfg.Baseline.Units = c.units
 				p, units := newBank(cfg), make([]*ingest.Unit, c.units)
 				t := newTypical(c.actions)
-				t.length, t.every = c.steps, 10_000/int64(c.units) // a longer warm-up would go on until it covers two days
+				t.length, t.every = c.steps, 10_000/int64(c.units) // a longer warm-up would continue until it covers two days
 				for i := range units {
 					units[i] = t.unit()
 				}
@@ -153,7 +154,7 @@ func BenchmarkCalibration(b *testing.B) {
 	}
 }
 
-// BenchmarkTypicalUnit is what a unit of the typical policy costs a bank.
+// BenchmarkTypicalUnit measures the cost of a unit of the typical policy.
 func BenchmarkTypicalUnit(b *testing.B) {
 	for _, actions := range []int{4, 17} {
 		b.Run(fmt.Sprintf("%d actions", actions), func(b *testing.B) {
@@ -175,7 +176,7 @@ func BenchmarkTypicalUnit(b *testing.B) {
 	}
 }
 
-// heap is how many bytes live on the heap.
+// heap returns the number of live bytes on the heap.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -184,7 +185,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// written counts bytes.
+// written counts the bytes written to it.
 type written int
 
 func (w *written) Write(p []byte) (int, error) {
@@ -192,22 +193,22 @@ func (w *written) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The memory of a group: what a stream may take, with its sliding window and its part of what the group keeps, and that
-// it is the same after many more units.
+// The memory of a group is limited per stream, including its sliding window and its part of what the group stores, and
+// does not grow with further units.
 func TestSimMemoryOfAGroup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	for _, c := range []struct {
 		actions, units int
-		most           int64 // bytes a stream
+		most           int64 // bytes per stream
 	}{{4, 500, 32 << 10}, {17, 500, 49 << 10}, {4, 2000, 55 << 10}, {17, 2000, 77 << 10}} {
-		// Of one episode in 20 seconds, a warm-up of 2,000 would go on until it covers two days.
+		// With one episode every 20 seconds, a warm-up of 2,000 would continue until it covers two days.
 		first := newTypical(c.actions)
 		first.every = 5
-		tables := first.frozen(c.units) // serve all groups
+		tables := first.frozen(c.units) // shared by all groups
 		before := heap()
-		const groups = 4 // of the same telemetry: the sizes of maps differ by chance, so one says little
+		const groups = 4 // several groups with the same telemetry, since the sizes of maps vary randomly
 		var agents [groups]*typical
 		var policies [groups]*Policy
 		for i := range groups {
@@ -247,7 +248,7 @@ func TestSimMemoryOfAGroup(t *testing.T) {
 	}
 }
 
-// The memory of a version that is compared with production, and its part of the snapshot.
+// The memory of a version that is compared with production, and its part of the snapshot, are limited.
 func TestSimMemoryOfAComparedVersion(t *testing.T) {
 	const versions, units, most = 4, 600, 40 << 10
 	sim := newSimulation(laws()[0], 1, 71)
@@ -262,7 +263,7 @@ func TestSimMemoryOfAComparedVersion(t *testing.T) {
 		}
 		return int64(state)
 	}
-	alone := size() // first: its buffers are not of the versions
+	alone := size() // measured first, as its buffers do not belong to the versions
 	before := heap()
 	for v := range versions {
 		for range units {

@@ -8,7 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// A baseline of less than a day does not keep its promise: what differs by the hour is not in it.
+// A baseline of less than a day cannot keep its promise, since it lacks the differences between hours; a caveat says
+// so.
 func TestABaselineOfLessThanADayIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// kind is a kind of users, or of agents.
+// kind is a kind of users or agents.
 type kind struct {
 	reward, click, sale float64
 	shares              []float64 // of the actions a, b, c
@@ -29,19 +29,19 @@ func kinds() []kind {
 	}
 }
 
-// cycle is what follows the time of the day or of the week, in hours since Monday.
+// cycle holds what depends on the time of the day or the week, in hours since Monday.
 type cycle struct {
 	name  string
 	mix   func(hour float64) []float64 // the share of each kind
-	load  func(hour float64) float64   // units at a time, relative to the mean
+	load  func(hour float64) float64   // number of units at a time, relative to the mean
 	steps int64
-	rate  float64 // units in an hour; perHour if 0
-	ofDay bool    // whether it repeats each day
+	rate  float64 // units per hour; perHour if 0
+	ofDay bool    // whether it repeats daily
 }
 
 func steady(float64) float64 { return 1 }
 
-// byHour is a mix in which the second kind replaces the first one over the day; full at an amplitude of 1.
+// byHour returns a mix in which the second kind replaces the first one over the day, completely at an amplitude of 1.
 func byHour(amplitude float64) func(hour float64) []float64 {
 	return func(hour float64) []float64 {
 		second := .4 * (1 + amplitude*math.Sin(2*math.Pi*(hour-8)/24))
@@ -51,7 +51,7 @@ func byHour(amplitude float64) func(hour float64) []float64 {
 
 func loadByHour(hour float64) float64 { return 1 + .8*math.Sin(2*math.Pi*(hour-9)/24) }
 
-// onShifts has agents of one kind by day, and of another by night.
+// onShifts returns a mix with agents of one kind by day, and of another kind at night.
 func onShifts(hour float64) []float64 {
 	if h := math.Mod(hour, 24); h >= 8 && h < 20 {
 		return []float64{1, 0, 0}
@@ -99,12 +99,12 @@ type traffic struct {
 	now   int64
 	made  int64
 	shift float64 // of the rewards
-	click float64 // by which clicks are multiplied
+	click float64 // factor of the click rate
 	turn  float64 // share of the actions a that become c
 	pools []kind
 }
 
-// perHour is the mean number of units in an hour: 500 take 14.6 hours.
+// perHour is the mean number of units per hour: 500 units take 14.6 hours.
 const perHour = 500 / 14.6
 
 func newTraffic(c cycle, seed, stream uint64) *traffic {
@@ -178,12 +178,12 @@ func (t *traffic) happens(p float64) float64 {
 	return 0
 }
 
-// cycleRun is what three weeks of unchanged traffic brought.
+// cycleRun is the result of three weeks of unchanged traffic.
 type cycleRun struct {
-	pages, trials int           // incidents that page, and those on trial
-	after         time.Duration // at which the baseline was accepted
+	pages, trials int           // number of incidents that page, and of those on trial
+	after         time.Duration // time until the baseline was accepted
 	units         int           // of that baseline
-	seasonal      bool          // whether some quantity is judged among similar hours
+	seasonal      bool          // whether any quantity is judged among similar hours
 }
 
 func (t *traffic) watch(span time.Duration) cycleRun {
@@ -235,8 +235,8 @@ func TestSimCyclesOfTheDayDoNotPage(t *testing.T) {
 	}
 }
 
-// At 60 units an hour, two days take nearly as many units as a baseline may have. That the first 500 come sooner by chance
-// does not end it within the first day.
+// At 60 units per hour, two days take nearly as many units as a baseline may have. If the first 500 arrive sooner by
+// chance, the warm-up does not end within the first day.
 func TestSimFastTrafficAwaitsTwoDays(t *testing.T) {
 	for seed := range uint64(5) {
 		c := cycles()[1]
@@ -252,7 +252,7 @@ func TestSimFastTrafficAwaitsTwoDays(t *testing.T) {
 	}
 }
 
-// A snapshot goes on to the same alarms of rewards, of actions and of outcomes, judged among similar hours.
+// A restored bank raises the same alarms of rewards, actions and outcomes that are judged among similar hours.
 func TestSimHoursSurviveARestart(t *testing.T) {
 	s, p := newTraffic(cycles()[1], 901, 0), newBank(watch.DefaultConfig())
 	for len(p.groups) == 0 || !p.groups[0].Warmup.Done {
@@ -285,8 +285,8 @@ func TestSimHoursSurviveARestart(t *testing.T) {
 	}
 }
 
-// prices decides on each of 40 products once an hour: how many look at a product follows the hour, and the price and what
-// is sold follow how many look at it.
+// prices returns one decision per hour on each of 40 products. The number of people who look at a product follows the
+// hour, and the price and the sales follow that number.
 func (t *traffic) prices(hour int) (units []*ingest.Unit) {
 	season := 1 + .6*math.Sin(2*math.Pi*float64(hour-9)/24)
 	for range 40 {
@@ -314,9 +314,10 @@ func (t *traffic) prices(hour int) (units []*ingest.Unit) {
 	return units
 }
 
-// Laws, mixes and amounts have no values at the same time of the cycle before, as they are first judged once there is a
-// provisional baseline. So the cycle of the day must not be taken for a change of them, or the provisional baseline, of
-// some hours, would judge each day from then on. The budget allows 1.7 pages, and 5 in one case of 30.
+// Laws, mixes and amounts are first judged once there is a provisional baseline, so they have no values at the same
+// time of the preceding cycle. The cycle of the day must not be mistaken for a change of them, or the provisional
+// baseline, which covers only some hours, would page each day. The budget allows 1.7 pages, and 5 with a probability of
+// 1 in 30.
 func TestSimHourlyDecisionsDoNotPageInTheWarmUp(t *testing.T) {
 	pages := 0
 	for seed := range uint64(5) {
@@ -327,8 +328,8 @@ func TestSimHourlyDecisionsDoNotPageInTheWarmUp(t *testing.T) {
 	}
 }
 
-// A part of the first day is too short to tell by its spread whether the second one differs. A false page would take units
-// from the warm-up, and what is left of their hours would page each day from then on.
+// Part of the first day is too short to tell by its spread whether the second day differs. A false page would remove
+// units from the warm-up, and the remaining units of their hours would page each day.
 func TestSimHoursOfTheFirstDayAreTooFewForASpread(t *testing.T) {
 	for _, seed := range []uint64{72, 84} {
 		if at := hourlyPages(t, seed); len(at) > 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// numbers returns a numeric signal of the given values, the deciles of it by the nearest ranks.
+// numbers returns a numeric signal with the given values and their deciles by nearest rank.
 func numbers(signal string, x ...float64) ingest.NamedMoments {
 	n := ingest.NamedMoments{Signal: signal}
 	for _, v := range x {
@@ -27,7 +27,7 @@ func numbers(signal string, x ...float64) ingest.NamedMoments {
 	return n
 }
 
-// observes makes the agent tell of signals with one normal value a step.
+// observes adds signals to the agent's units, with one normal value per step.
 func (a *agent) observes(signals ...string) {
 	a.edit = func(u *ingest.Unit) {
 		for _, signal := range signals {
@@ -40,7 +40,7 @@ func (a *agent) observes(signals ...string) {
 	}
 }
 
-// gathered returns a group whose warm-up is of the agent's next units.
+// gathered returns a group whose warm-up consists of the agent's next units.
 func (a *agent) gathered(units int) *group {
 	cfg := watch.DefaultConfig()
 	g := newGroup(ingest.NewGroup("ranker"), &cfg, capacity.NewStreamLimit(1000), budget.NewCalibrations())
@@ -50,7 +50,7 @@ func (a *agent) gathered(units int) *group {
 	return g
 }
 
-// prepared freezes the warm-up without the calibration, and gives what is to be armed.
+// prepared freezes the warm-up without calibration, and returns what is to be armed.
 func (g *group) prepared() budget.Portion {
 	g.freezeActions()
 	for _, s := range g.Streams {
@@ -59,7 +59,7 @@ func (g *group) prepared() budget.Portion {
 	return budget.Portion{Streams: g.Streams, Units: g.Warmup.Units, Share: 1}
 }
 
-// named lists quantities as signal and name.
+// named returns quantities by signal and name.
 func (g *group) named(quantities []*stream.Quantity) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range g.Streams {
@@ -95,7 +95,7 @@ func TestDecilesAreJudgedWithTheirSignal(t *testing.T) {
 	}
 }
 
-// Deciles that are the mean in every unit of the baseline are left out, and come back with a baseline in which they are not.
+// Deciles that equal the mean in every unit of the baseline are not judged, until a baseline in which they differ.
 func TestDecilesThatRepeatTheMeanAreLeftOut(t *testing.T) {
 	a := newAgent(301)
 	a.edit = func(u *ingest.Unit) { // single steps
@@ -131,7 +131,7 @@ func TestDecilesThatRepeatTheMeanAreLeftOut(t *testing.T) {
 	}
 }
 
-// Where a policy has too many branches, deciles give way to the means of other signals, which is said.
+// If a policy has too many branches, deciles are dropped in favor of the means of other signals, and a note says so.
 func TestSimDecilesTakeNoRoomOfMeans(t *testing.T) {
 	a := newAgent(302)
 	var signals []string
@@ -165,7 +165,7 @@ func TestSimDecilesTakeNoRoomOfMeans(t *testing.T) {
 	}
 }
 
-// What one signal does below its mean is told as its lower decile.
+// A change below a signal's mean is reported as a change of its lower decile.
 func TestDecileIsTold(t *testing.T) {
 	if got := finding.QuantityWords(signals.LowDecile) + ", " + finding.QuantityWords(signals.HighDecile) + ", " + finding.QuantityWords("mean"); got != "10th percentile, 90th percentile, mean" {
 		t.Error(got)
@@ -178,7 +178,7 @@ func TestDecileIsTold(t *testing.T) {
 			x[i] = a.rng.NormFloat64()
 		}
 		n := numbers("observation.x", x...)
-		n.Q10 -= low // of values that the mean hardly follows
+		n.Q10 -= low // this hardly changes the mean
 		u.Numeric = append(u.Numeric, n)
 	}
 	cfg := episodes(2000)

@@ -19,20 +19,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// decider makes the decisions of a policy, at random times: each has an action, a reward, and a click or none.
+// decider makes the decisions of a policy, at random times. Each has an action, a reward, and possibly a click.
 type decider struct {
 	rng        *rand.Rand
-	rate       float64 // decisions per second; without a clock if 0
+	rate       float64 // decisions per second; 0 without a clock
 	partitions int
 	law        func(*rand.Rand) float64 // of the reward
-	shift      float64                  // added to it
+	shift      float64                  // added to the reward
 	click      float64                  // share of decisions
-	sale       float64                  // share of decisions; no such outcome if 0
+	sale       float64                  // share of decisions; 0 without such an outcome
 	shares     []float64                // of the actions a, b, c
 	versions   ingest.Versions
 
 	made int64
-	at   float64 // seconds
+	at   float64 // in seconds
 	next []int64 // offsets by partition
 }
 
@@ -91,7 +91,7 @@ func (d *decider) feed(p *Policy, n int) (found []finding.Finding) {
 	return found
 }
 
-// accepted feeds a bank until its baseline is accepted, and returns the number of decisions that took.
+// accepted feeds a bank until its baseline is accepted, and returns the number of decisions until then.
 func (d *decider) accepted(t testing.TB, p *Policy) int {
 	t.Helper()
 	for n := 1; n <= 200_000; n++ {
@@ -111,7 +111,7 @@ func decisionsConfig() watch.Config {
 	return cfg
 }
 
-// Where no blocks are asked for, no unit is kept to be joined.
+// If blocks are not configured, no unit is stored to be joined.
 func TestNoDecisionIsKeptWithoutBlocks(t *testing.T) {
 	cfg := decisionsConfig()
 	cfg.Baseline.Blocks = false
@@ -124,7 +124,7 @@ func TestNoDecisionIsKeptWithoutBlocks(t *testing.T) {
 	}
 }
 
-// The size of blocks follows from the rate and from the partitions, as far as the budget allows.
+// The size of blocks depends on the rate and the number of partitions, within what the budget allows.
 func TestSimSizeOfBlocksOfDecisions(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit     func(*decider, *watch.Config)
@@ -168,12 +168,13 @@ func TestSimSizeOfBlocksOfDecisions(t *testing.T) {
 	}
 }
 
-// Every decision is in one block, with others of its partition and its versions only. Onset and offsets name decisions.
+// Every decision is in one block, together only with decisions of its partition and its versions. The onset and offsets
+// refer to decisions.
 func TestBlocksOfDecisions(t *testing.T) {
 	d, p := newDecider(82, 1, 1000), newBank(decisionsConfig())
 	d.partitions = 3
 	var judged []*ingest.Unit
-	p.Witness(func(u *ingest.Unit) { // whose memory the next block takes
+	p.Witness(func(u *ingest.Unit) { // the next block reuses its memory
 		kept := *u
 		if kept.Numeric = slices.Clone(u.Numeric); u.Decisions != nil {
 			of := *u.Decisions
@@ -224,7 +225,7 @@ func TestBlocksOfDecisions(t *testing.T) {
 	t.Error("the change was not found within 20 blocks")
 }
 
-// Versions that hardly live do not keep decisions from being judged.
+// Short-lived versions do not prevent decisions from being judged.
 func TestSimShortLivedVersionsShareBlocks(t *testing.T) {
 	d, p := newDecider(83, 1, 1000), newBank(decisionsConfig())
 	d.accepted(t, p)
@@ -240,8 +241,8 @@ func TestSimShortLivedVersionsShareBlocks(t *testing.T) {
 	}
 }
 
-// A bank that is restored between two decisions goes on as one that was not, whether it still looks for the size of blocks
-// or judges them.
+// A bank that is restored between two decisions continues like one that was not, both while it determines the size of
+// blocks and while it judges them.
 func TestSimRestartAmongDecisions(t *testing.T) {
 	cfg := decisionsConfig()
 	cfg.Baseline.Units = 120
@@ -275,7 +276,7 @@ func TestSimRestartAmongDecisions(t *testing.T) {
 	}
 }
 
-// A baseline of single decisions keeps judging them one by one, until the next one.
+// A baseline of single decisions continues to judge them one by one, until the next baseline.
 func TestBaselineOfDecisionsThatCameSlower(t *testing.T) {
 	cfg := decisionsConfig()
 	cfg.Baseline.Units = 120
@@ -296,7 +297,7 @@ func TestBaselineOfDecisionsThatCameSlower(t *testing.T) {
 	}
 }
 
-// Another version is held to the baseline in blocks of its own.
+// Another version is compared with the baseline in separate blocks.
 func TestGateOfDecisions(t *testing.T) {
 	d, p := newDecider(86, 1, 1000), newBank(decisionsConfig())
 	d.accepted(t, p)
@@ -315,7 +316,7 @@ func TestGateOfDecisions(t *testing.T) {
 	}
 }
 
-// What breaks in the telemetry of decisions is found in blocks of them too.
+// Telemetry faults of decisions are also found in blocks.
 func TestSimFaultsOfBlocksOfDecisions(t *testing.T) {
 	for rule, edit := range map[string]func(*ingest.Unit, int){
 		"non_finite": func(u *ingest.Unit, i int) {
@@ -355,7 +356,7 @@ func TestSimFaultsOfBlocksOfDecisions(t *testing.T) {
 	}
 }
 
-// A block that fills slowly is no silence.
+// A block that fills slowly is not a silence.
 func TestSlowBlockOfDecisionsIsNoSilence(t *testing.T) {
 	d, p := newDecider(88, 1, 1000), newBank(decisionsConfig())
 	d.accepted(t, p)
@@ -373,7 +374,7 @@ func TestSlowBlockOfDecisionsIsNoSilence(t *testing.T) {
 	if len(silent) == 0 {
 		t.Fatal("silence was not found")
 	}
-	p.groups[0].Blocks.Open = nil // so that the next decision completes no block
+	p.groups[0].Blocks.Open = nil // so that the next decision does not complete a block
 	heard := p.Observe(d.unit(), now)
 	if len(heard) != len(silent) {
 		t.Fatalf("%d streams were silent, and %d are heard of with the next decision: %+v", len(silent), len(heard), heard)
@@ -388,7 +389,7 @@ func TestSlowBlockOfDecisionsIsNoSilence(t *testing.T) {
 	}
 }
 
-// The decisions of a version that warms up are no silence either, long before they fill a block.
+// The decisions of a version that warms up are not a silence either, long before they fill a block.
 func TestSlowBlockOfANewVersionIsNoSilence(t *testing.T) {
 	cfg := decisionsConfig()
 	cfg.OnNewVersion = watch.OnNewVersionRebaseline
@@ -430,7 +431,7 @@ func TestSlowBlockOfANewVersionIsNoSilence(t *testing.T) {
 	}
 }
 
-// The end of a silence leaves an alarm in place, whatever the faults of the delivery.
+// The end of a silence does not end an alarm, regardless of delivery faults.
 func TestEndOfASilenceLeavesAlarms(t *testing.T) {
 	d, p := newDecider(88, 1, 1000), newBank(decisionsConfig())
 	d.accepted(t, p)
@@ -445,7 +446,7 @@ func TestEndOfASilenceLeavesAlarms(t *testing.T) {
 	if len(p.Tick(now.Add(6*time.Minute))) == 0 {
 		t.Fatal("silence was not found")
 	}
-	g.Blocks.Open = nil // so that the next decision completes no block
+	g.Blocks.Open = nil // so that the next decision does not complete a block
 	for _, f := range p.Observe(d.unit(), now.Add(7*time.Minute)) {
 		if f.To != finding.Drift || f.Reason != "" {
 			t.Errorf("after the silence %+v", f)
@@ -483,12 +484,12 @@ func (c *decisionProcess) decider(seed uint64) *decider {
 	return d
 }
 
-// measure freezes baselines at a budget of one false alarm in about n blocks. It returns their ARL0 in multiples of the
-// budget, sorted, and the size of the blocks.
+// measure freezes baselines with a budget of one false alarm in about n blocks. It returns their ARL0 in multiples of
+// the budget, sorted, and the size of the blocks.
 func (c *decisionProcess) measure(t testing.TB, seed uint64, baselines int, n float64, pool int) (ratios []float64, size int) {
 	d, cfg, samples := c.decider(seed), watch.DefaultConfig(), map[int]*battery.Sample{}
 	cfg.Baseline.Blocks = true
-	p := newBank(cfg) // with a budget per time, which leaves the size to the rate
+	p := newBank(cfg) // with a budget per time, so that the size only depends on the rate
 	d.accepted(t, p)
 	size = max(1, p.groups[0].Blocks.Size)
 	cfg.FalseAlarms.Per = watch.Per{Amount: n * float64(size), Unit: watch.PerEpisodes}
@@ -507,7 +508,7 @@ func (c *decisionProcess) measure(t testing.TB, seed uint64, baselines int, n fl
 	return ratios, size
 }
 
-// sample makes units of the size of the group's.
+// sample returns units of the group's size.
 func (d *decider) sample(g *group, n int) *battery.Sample {
 	joining := battery.Battery{Blocks: g.Blocks.Again()}
 	var units []*ingest.Unit
@@ -519,7 +520,7 @@ func (d *decider) sample(g *group, n int) *battery.Sample {
 	return battery.NewSample(&g.Battery, units, 1)
 }
 
-// Nine baselines in ten keep the budget if decisions are judged in blocks. The bound is three standard errors below.
+// Nine of ten baselines keep the budget if decisions are judged in blocks. The bound is three standard errors below.
 func TestSimNineBaselinesInTenOfDecisionsKeepTheBudget(t *testing.T) {
 	for _, rate := range []float64{16, 400} {
 		var all []float64

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A return or a reward that goes up is an improvement, at the first finding and later; one that goes down, that only spreads, or
-// that has another direction, is none.
+// A rising return or reward is an improvement, at the first finding and later. A falling one, one that only spreads,
+// and one with another direction are not.
 func TestSimImprovements(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -57,7 +57,7 @@ func TestSimImprovements(t *testing.T) {
 	}
 }
 
-// Where the reward goes up and the outcome that it stood for does not, the outcome alarms, and that is no improvement.
+// If the reward rises but the outcome that it represents does not, the outcome alarms, which is not an improvement.
 func TestSimHackedRewardIsNoImprovement(t *testing.T) {
 	for seed := range uint64(2) {
 		c := newCourses(950 + seed)

@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// drifted feeds a bank 700 healthy units, then n changed ones, and gives the first finding of a drift of a signal.
+// drifted feeds a bank 700 healthy units, then n changed ones, and returns the first finding of a drift of a signal.
 func drifted(t *testing.T, p *Policy, a *agent, signal string, n int, change func()) finding.Finding {
 	t.Helper()
 	a.feed(p, 700)
@@ -29,7 +29,7 @@ func drifted(t *testing.T, p *Policy, a *agent, signal string, n int, change fun
 	return found[i]
 }
 
-// about reports whether got lies within margin of want.
+// about reports whether got is within margin of want.
 func about(got, want, margin float64) bool { return math.Abs(got-want) <= margin }
 
 func TestEffectSizesOfAMovedReward(t *testing.T) {
@@ -55,7 +55,7 @@ func TestEffectSizesOfAMovedReward(t *testing.T) {
 	}
 }
 
-// healthySnapshot returns the snapshot of a bank that has seen 700 healthy units.
+// healthySnapshot returns the snapshot of a bank after 700 healthy units.
 func healthySnapshot(t *testing.T, seed uint64) []byte {
 	t.Helper()
 	p := newBank(episodes(20_000))
@@ -166,7 +166,7 @@ func TestSimCertificateRestartsWhenAnIncidentCloses(t *testing.T) {
 	t.Error("the incident did not close")
 }
 
-// A walk may start further back than single units are known.
+// A walk may begin before the oldest unit that is recorded individually.
 func TestSimOnsetOfASlowAlarmIsTheStartOfItsWalk(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(240)
 	a.feed(p, 2000)
@@ -175,7 +175,7 @@ func TestSimOnsetOfASlowAlarmIsTheStartOfItsWalk(t *testing.T) {
 	q := g.Streams[i].Find("mean")
 	g.Trail = trail.Trail{}
 	for o := range int64(2000) {
-		if o == 900 { // the only unit before the last ones that is kept
+		if o == 900 { // the only unit before the most recent ones that is recorded
 			b := &q.Rank().Branches[0]
 			b.Walk, b.StartedAt = b.Height/2, o
 		}
@@ -184,7 +184,7 @@ func TestSimOnsetOfASlowAlarmIsTheStartOfItsWalk(t *testing.T) {
 	}
 	top := stream.Branch{Quantity: q, Started: 900}
 	for range 3 * stream.TrailUnits {
-		q.Trace.Add(-2.2, g.Seen) // about one standard deviation below the mean, throughout
+		q.Trace.Add(-2.2, g.Seen) // about one standard deviation below the mean, in all units
 		g.Seen++
 	}
 	at, from, to := g.onset(top)

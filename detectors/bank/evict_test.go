@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// evicting is a bank beside what its last save holds, and what there is of memory.
+// evicting is a bank together with its last save and a memory limit.
 type evicting struct {
 	t         *testing.T
 	cfg       watch.Config
@@ -43,7 +43,7 @@ func (e *evicting) must(err error) {
 	}
 }
 
-// comeBack brings a group back where it is evicted.
+// comeBack restores a group if it is evicted.
 func (e *evicting) comeBack(key ingest.Group) (returned bool) {
 	names := e.bank.Absent(key)
 	if len(names) == 0 {
@@ -70,7 +70,7 @@ func (e *evicting) save() {
 	e.bank.Saved()
 }
 
-// evict evicts what can be of the least recently used groups that take so many bytes.
+// evict evicts what it can of the least recently used groups that take the given number of bytes.
 func (e *evicting) evict(bytes int64) (evicted int) {
 	chosen := e.residents.Choose(bytes)
 	evicted, unsaved := e.bank.Evict(chosen)
@@ -84,14 +84,14 @@ func (e *evicting) evict(bytes int64) (evicted int) {
 	return evicted
 }
 
-// crash begins again with what is saved, for which there is little room.
+// crash starts again from the save, with little memory.
 func (e *evicting) crash(most int64, now time.Time) {
 	e.open(most)
 	e.must(e.bank.Resume(e.saved, now))
 }
 
-// Whatever leaves and comes back when, and wherever it is begun again with next to no room: all is found that is found where
-// nothing ever leaves, and all streams stand where they do there.
+// Regardless of which groups are evicted and restored, and when the bank is restarted with hardly any memory, the
+// findings and the state of all streams are the same as without evictions.
 func TestSimEvictionChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -115,7 +115,7 @@ func TestSimEvictionChangesNothing(t *testing.T) {
 	}
 }
 
-// evictAtRandom holds a bank whose groups come and go against one whose groups stay.
+// evictAtRandom compares a bank whose groups are evicted and restored with one whose groups stay.
 func evictAtRandom(t *testing.T, plain, tight *evicting) {
 	const groups, units, kilobytes = 6, 2000, 300
 	rng, now := rand.New(rand.NewPCG(3, 14)), time.Unix(1_800_000_000, 0)
@@ -210,13 +210,13 @@ func evictAtRandom(t *testing.T, plain, tight *evicting) {
 	}
 }
 
-// allOf returns all of a value, behind pointers too.
+// allOf returns a complete dump of a value, including what pointers refer to.
 func allOf(t *testing.T, value any) string {
 	t.Helper()
 	return string(bits(t, value))
 }
 
-// Groups leave that were not used for longest; those that people look at stay.
+// The least recently used groups are evicted; those that users look at stay.
 func TestTheLeastRecentlyUsedLeave(t *testing.T) {
 	p, agents := ofGroups(t)
 	r := capacity.NewResidents(math.MaxInt64)
@@ -274,7 +274,7 @@ func TestTheLeastRecentlyUsedLeave(t *testing.T) {
 	}
 }
 
-// What an evicted group still takes, and that what a group weighs is about what it takes.
+// The memory of an evicted group is limited, and the weight of a group is close to its memory.
 func TestSimMemoryOfAnEvictedGroup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

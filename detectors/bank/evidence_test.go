@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// rewardActions sets the rewards of a unit's actions: by action, with a little noise.
+// rewardActions sets the rewards of a unit's actions, with a little noise.
 func rewardActions(rng *rand.Rand, of map[string]float64) func(*ingest.Unit) {
 	return func(u *ingest.Unit) {
 		u.Reward, u.Return = ingest.Moments{}, 0
@@ -130,7 +130,7 @@ func TestSimShiftsOfUnmovedSignals(t *testing.T) {
 			}
 		}
 	}
-	// The windows of one bank share its baseline, whose error is units/500 of the variance.
+	// The windows of a bank share its baseline, whose error is units/500 of the variance.
 	slack := 4 * math.Sqrt(1./(banks*windows)+units/500./banks)
 	for name := range n {
 		if mean := sum[name] / n[name]; math.Abs(mean) > slack {
@@ -152,7 +152,7 @@ func TestSimNoDecompositionWithoutReturns(t *testing.T) {
 	}
 }
 
-// What a drift tells is the same after a restart.
+// The evidence of a drift is the same after a restart.
 func TestSimEvidenceSurvivesARestart(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(340)
 	rewards := map[string]float64{"a": 1, "b": -1, "c": .5}
@@ -202,7 +202,7 @@ func BenchmarkShifts(b *testing.B) {
 	}
 }
 
-// However many signals drift for however long, the evidence about old alarms is gathered once in 100 units.
+// Regardless of how many signals drift and for how long, the evidence about old alarms is gathered once per 100 units.
 func TestSimOldAlarmsShareTheirEvidence(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(360)
 	a.feed(p, 500)

@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Each fault is found within 20 units, by its own rule and at its own signal, and ends with the 20th unit without it.
+// Each fault is found within 20 units, with its own rule and signal, and ends with the 20th unit without it.
 func TestSimFaultsComeAndGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -91,7 +91,7 @@ func TestSimFaultsComeAndGo(t *testing.T) {
 	}
 }
 
-// A fault that leaves the values right hides no drift, and what is found of the drift is the same.
+// A fault that leaves the values correct does not hide a drift, whose findings are the same.
 func TestSimFaultsThatStandByHideNoDrift(t *testing.T) {
 	run := func(faulty bool) (alarms, states []string) {
 		p := newBank(episodes(20_000))
@@ -126,7 +126,7 @@ func TestSimFaultsThatStandByHideNoDrift(t *testing.T) {
 	}
 }
 
-// Faults survive a restart in the middle of anything.
+// Faults survive a restart at any time.
 func TestSimFaultsAreInTheSnapshot(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

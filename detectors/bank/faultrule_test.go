@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// rulesFound lists the findings of one signal as the state and the rule that it went to.
+// rulesFound returns the findings of one signal, as new states and rules.
 func rulesFound(found []finding.Finding, signal string) []string {
 	var out []string
 	for _, f := range found {
@@ -20,7 +20,7 @@ func rulesFound(found []finding.Finding, signal string) []string {
 	return out
 }
 
-// A fault that goes over to another rule is told once, by the signal itself and by the one that shares it.
+// A fault that changes to another rule is reported once, by the signal itself and by the one that shares it.
 func TestFindingsFollowTheFaultRule(t *testing.T) {
 	cfg := episodes(1e9)
 	cfg.Baseline.Units = 100

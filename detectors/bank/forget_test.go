@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// unusedRig is a bank of groups that come without a clock, and what is saved of it.
+// unusedRig is a bank of groups without a clock, with what has been saved of it.
 type unusedRig struct {
 	*Policy
 	t     *testing.T
@@ -29,7 +29,7 @@ func newUnusedRig(t *testing.T, clock bool) *unusedRig {
 	return r
 }
 
-// observe gives a unit of a group, and saves as the service does.
+// observe observes a unit of a group, and saves as the service does.
 func (r *unusedRig) observe(env string, now time.Time) {
 	u := r.a.unit()
 	u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env})
@@ -61,7 +61,7 @@ func (r *unusedRig) restart(now time.Time, most int64) {
 	}
 }
 
-// names lists the environments of groups.
+// names returns the environments of groups.
 func names(groups []ingest.Group) (out []string) {
 	for _, g := range groups {
 		out = append(out, g.Map()["env"])
@@ -69,7 +69,8 @@ func names(groups []ingest.Group) (out []string) {
 	return out
 }
 
-// Groups without a clock counted as just used after each restart, and so were never forgotten by a service that is restarted every day.
+// Groups without a clock counted as just used after each restart, so a service that was restarted every day never
+// removed them.
 func TestUnusedGroupsWithoutAClockAreKnownAfterRestarts(t *testing.T) {
 	const day = 24 * time.Hour
 	begin := time.Date(2026, 11, 20, 8, 10, 0, 0, time.UTC)
@@ -77,7 +78,7 @@ func TestUnusedGroupsWithoutAClockAreKnownAfterRestarts(t *testing.T) {
 		r := newUnusedRig(t, false)
 		r.observe("old", begin)
 		r.observe("young", begin)
-		for hours := range 4 { // it is restarted every six hours
+		for hours := range 4 { // the service is restarted every six hours
 			now := begin.Add(time.Duration(6*(hours+1)) * time.Hour)
 			r.restart(now, most)
 			if unused := names(r.Unused(now, 30*day, day)); hours < 3 && len(unused) > 0 {
@@ -100,7 +101,7 @@ func TestUnusedGroupsWithoutAClockAreKnownAfterRestarts(t *testing.T) {
 	}
 }
 
-// The hours are written where they have changed, and not at all where there is a clock.
+// The hours are only written if they have changed, and never if there is a clock.
 func TestLastUsesAreSeldomWritten(t *testing.T) {
 	now := time.Date(2026, 11, 20, 8, 10, 0, 0, time.UTC)
 	r := newUnusedRig(t, false)
@@ -115,7 +116,7 @@ func TestLastUsesAreSeldomWritten(t *testing.T) {
 	if !slices.Contains(r.save(), usedPart) {
 		t.Error("what is lost is not written")
 	}
-	delete(r.saved, usedPart) // as by a build before
+	delete(r.saved, usedPart) // as saved by an older build
 	r.restart(now, 1<<40)
 	if used := r.groups[0].lastUsed(); !used.Equal(now) {
 		t.Errorf("without the part it was used at %v", used)

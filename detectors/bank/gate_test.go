@@ -33,7 +33,7 @@ func versioned(u *ingest.Unit, version string) *ingest.Unit {
 	return u
 }
 
-// beside puts a unit into the shadow, in a partition of its own.
+// beside makes a unit a shadow unit in a separate partition.
 func beside(u *ingest.Unit, version string) *ingest.Unit {
 	u.Shadow, u.Pos.Partition, u.First.Partition, u.Last.Partition = true, 1, 1, 1
 	return versioned(u, version)
@@ -50,10 +50,10 @@ func gateOf(t *testing.T, p *Policy, version string) finding.Gate {
 	return finding.Gate{}
 }
 
-// polled is what is found of versions of one kind that are polled after each unit.
+// polled holds the results for versions of one kind that are polled after each unit.
 type polled struct {
 	runs, better, worse, same int
-	units                     ingest.Moments // to the verdict better or worse
+	units                     ingest.Moments // until the verdict better or worse
 }
 
 func (p *polled) add(o polled) {
@@ -61,8 +61,9 @@ func (p *polled) add(o polled) {
 	p.units.Merge(o.units)
 }
 
-// poll runs several versions against the baseline of a number, until they are found better or worse or for longest units.
-// shift is that of the mean return, in its standard deviations. Where production moves as well, it has four units to one.
+// poll compares several versions with a baseline, each until it is found better or worse, or for longest units. shift
+// is that of the mean return, in its standard deviations. If production is true, production moves as well, with four
+// units to one of the version.
 func poll(l law, baseline, versions, longest int, shift float64, production bool) (out polled) {
 	sim := newSimulation(l, uint64(baseline), 71)
 	p, g := gated(episodes(20_000), sim.unit)
@@ -107,8 +108,8 @@ func (p polled) String() string {
 		p.units.Mean, p.units.SD()/math.Sqrt(float64(max(1, p.units.N))))
 }
 
-// A version that is as production is seldom found better or worse, though one looks after each unit: seldomer than gate.MeansError
-// by its mean, and by the tests no more often than they alarm, one time in N units.
+// A version that equals production is rarely found better or worse, although it is polled after each unit: by its mean,
+// with a probability below gate.MeansError, and by the tests, no more often than they alarm, once in N units.
 func TestSimGateOfTheSameVersion(t *testing.T) {
 	const baselines, versions, longest = 8, 5, 600
 	for _, l := range laws()[:2] {
@@ -141,7 +142,7 @@ func TestSimGateFindsWorseAndBetter(t *testing.T) {
 	}
 }
 
-// What a shadow does leaves no trace in the state of production, bit by bit, nor in what is found of it.
+// Shadow units do not affect the state of production, bit for bit, nor its findings.
 func TestSimShadowDoesNotTouchProduction(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -187,7 +188,7 @@ func TestSimShadowDoesNotTouchProduction(t *testing.T) {
 	}
 }
 
-// readable returns a part of a checkpoint as text, maps in the order of their keys.
+// readable returns a part of a checkpoint as text, with maps in the order of their keys.
 func readable(t *testing.T, part []byte) string {
 	t.Helper()
 	var state any
@@ -197,7 +198,7 @@ func readable(t *testing.T, part []byte) string {
 	return fmt.Sprint(state)
 }
 
-// A gate that was saved and restored, or evicted, goes on bit by bit.
+// A gate that is saved and restored, or evicted, continues bit for bit.
 func TestSimGatesAreRestored(t *testing.T) {
 	run := func(between func(*Policy) *Policy) (finding.Gate, string) {
 		a := newAgent(31)
@@ -262,7 +263,7 @@ func TestEvictedGatesComeBack(t *testing.T) {
 	}
 }
 
-// A checkpoint of a build without gates is read; so is one whose group is evicted at once.
+// A checkpoint of a build without gates can be read, even if its group is evicted immediately.
 func TestCheckpointWithoutGates(t *testing.T) {
 	a := newAgent(33)
 	p, g := gated(episodes(20_000), a.unit)
@@ -289,7 +290,7 @@ func TestCheckpointWithoutGates(t *testing.T) {
 	}
 }
 
-// What production does at the same time is not put down to the version.
+// A simultaneous change of production is not attributed to the version.
 func TestGateWaitsWhereProductionMoves(t *testing.T) {
 	a := newAgent(34)
 	p, _ := gated(episodes(20_000), a.unit)
@@ -317,7 +318,8 @@ func TestGateInATelemetryFault(t *testing.T) {
 	}
 }
 
-// Signals without a better side move without a verdict, and an outcome has one where the configuration says so.
+// Signals without a better side can move without a verdict. An outcome has a verdict if the configuration gives it a
+// better side.
 func TestSimSidesOfSignals(t *testing.T) {
 	rate := .5
 	a := newAgent(36)
@@ -366,7 +368,7 @@ func TestSimSidesOfSignals(t *testing.T) {
 	}
 }
 
-// A return that never varied is the same as long as it goes on, and worse when it falls.
+// A return that never varied is the same as long as it stays constant, and worse when it falls.
 func TestGateOfAConstantReturn(t *testing.T) {
 	value := 500.
 	a := newAgent(37)
@@ -413,7 +415,8 @@ func TestSimNewestVersionsAreCompared(t *testing.T) {
 	}
 }
 
-// A version that was found to be worse stays that, however many come after it, and where units of it come again.
+// A version that was found to be worse remains so, regardless of how many versions follow, and even if more units of it
+// arrive.
 func TestWorseOutlivesItsGate(t *testing.T) {
 	a := newAgent(43)
 	p, _ := gated(episodes(20_000), a.unit)
@@ -465,7 +468,7 @@ func versionsOf(g *group) string {
 	return strings.Join(names, " ")
 }
 
-// Where a new version gets a baseline of its own, its gate ends with that and is shown as it was.
+// When a new version gets its own baseline, its gate ends and is shown unchanged.
 func TestGateEndsWithItsBaseline(t *testing.T) {
 	cfg := rebaselining()
 	cfg.Baseline.Units = 100
@@ -490,7 +493,7 @@ func TestGateEndsWithItsBaseline(t *testing.T) {
 	}
 }
 
-// A canary that serves beside production, one unit in five, is compared with it, and judged with it as well.
+// A canary that serves beside production, with one unit in five, is compared with production and also judged with it.
 func TestSimCanary(t *testing.T) {
 	for mean, want := range map[float64]finding.Verdict{-2: finding.Same, -2.3: finding.Worse, -1.7: finding.Better} {
 		a := newAgent(41)

@@ -26,7 +26,7 @@ func gaugesOf(t *testing.T, p *Policy, signal string) map[string]finding.Detecto
 	return out
 }
 
-// The gauges of a bank are plain detectors of the standardized returns since the freeze.
+// The gauges of a bank equal plain detectors on the standardized returns since the freeze.
 func TestSimGaugesAgreeWithPlainDetectors(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(700)
 	var returns []float64
@@ -63,7 +63,7 @@ func TestSimGaugesAgreeWithPlainDetectors(t *testing.T) {
 	}
 }
 
-// A new baseline starts the gauges again and measures them; what they found before still counts.
+// A new baseline restarts and measures the gauges; their earlier findings still count.
 func TestSimGaugesStartAnewWithABaseline(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(701)
 	a.feed(p, 110)
@@ -110,7 +110,7 @@ func TestSimGaugesLeaveOutWhatCannotBeJudged(t *testing.T) {
 	}
 }
 
-// A restored bank has gauges with the same bits.
+// The gauges of a restored bank are identical bit for bit.
 func TestSimGaugesAreRestored(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(704)
 	a.feed(p, 650)
@@ -122,15 +122,15 @@ func TestSimGaugesAreRestored(t *testing.T) {
 	}
 	want, got := p.groups[0].stream("return").Find("return").Gauges, back.groups[0].stream("return").Find("return").Gauges
 	for _, a := range []*detectors.ADWIN{got.ADWIN, want.ADWIN} {
-		a.Rows = a.Rows[:a.Top+1] // without the empty ones
+		a.Rows = a.Rows[:a.Top+1] // without the empty rows
 	}
 	if !reflect.DeepEqual(got.ADWIN, want.ADWIN) || *got.PageHinkley != *want.PageHinkley || got.Drifts != want.Drifts || got.ARL0 != want.ARL0 {
 		t.Errorf("restored %+v, want %+v", got, want)
 	}
 }
 
-// The divergences are those of the counts of the baseline and of the last 200 units, actions that the baseline lacks
-// being pooled with its rarer ones.
+// The divergences are those between the counts of the baseline and of the last 200 units. Actions that are absent from
+// the baseline are pooled with its rarer ones.
 func TestSimActionMixIsOfTheLastUnits(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(705)
 	a.feed(p, 500)
@@ -175,8 +175,8 @@ func TestActionMixWithoutActions(t *testing.T) {
 	}
 }
 
-// Steps of 0/1 are independent here, so that PSI is above its chance level one time in twenty. The bound is three
-// standard errors.
+// Steps of 0/1 are independent here, so PSI exceeds its chance level one time in twenty. The bound is three standard
+// errors.
 func TestSimActionDivergenceChanceLevel(t *testing.T) {
 	const times = 60
 	above := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// An outcome whose mean is known is watched by the guaranteed test too, which needs no more than its share of the budget.
+// An outcome with a given mean is also watched by the guaranteed test, which only uses its share of the budget.
 func TestSimGivenMeanIsWatched(t *testing.T) {
 	rate := .3
 	a := newAgent(200)

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// seen returns how many units the past of a group holds, and how many values of a signal.
+// seen returns the number of units in a group's history, and the number of values of a signal.
 func seen(past history.Record, signal string) (units, values int64) {
 	for i, s := range past.Spans {
 		units += s.Units
@@ -20,7 +20,7 @@ func seen(past history.Record, signal string) (units, values int64) {
 	return units, values
 }
 
-// The past of a group goes on over restarts and baselines, and holds the units of a version that warms up as well.
+// The history of a group continues over restarts and baselines, and includes the units of a version that warms up.
 func TestSimPastGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -36,7 +36,7 @@ func TestSimPastGoesOn(t *testing.T) {
 		t.Errorf("the past has %d units with %d returns, want 700 of both; part %q", units, values, part)
 	}
 	resumed := restored(t, p)
-	r.run(p, 400, "p1", "p2") // after which p2 takes over
+	r.run(p, 400, "p1", "p2") // then p2 takes over
 	same.run(resumed, 400, "p1", "p2")
 	want, _ := p.History(key)
 	got, _ := resumed.History(key)
@@ -59,7 +59,7 @@ func TestSimPastGoesOn(t *testing.T) {
 	}
 }
 
-// The past of a group that is not in memory is in its part of the checkpoint.
+// The history of an evicted group is in its part of the checkpoint.
 func TestPastIsReadFromACheckpoint(t *testing.T) {
 	p, a := newBank(episodes(2000)), newAgent(5)
 	for range 150 {

@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A bank keeps nothing of a decision: one whose decisions are all in the same memory, which holds something else as soon
-// as each has been judged, finds and saves what one with decisions of their own does.
+// A bank does not keep any memory of a decision: if all decisions share the same memory, which is overwritten after
+// each one is judged, the findings and saves are the same as with separate memory.
 func TestSimBanksKeepNothingOfADecision(t *testing.T) {
 	for name, tt := range map[string]struct{ joined, gated bool }{
 		"one by one": {}, "in blocks": {joined: true}, "beside another version": {gated: true}, "beside another version, in blocks": {true, true},
@@ -74,7 +74,7 @@ func TestSimBanksKeepNothingOfADecision(t *testing.T) {
 				t.Error("no other version is held against the baseline")
 			}
 			for part := range want {
-				slices.Sort(got[part]) // maps are saved in any order
+				slices.Sort(got[part]) // the order of saved maps is arbitrary
 				slices.Sort(want[part])
 				if !slices.Equal(got[part], want[part]) {
 					t.Errorf("part %q of the checkpoint differs", part)

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// An outcome that is reported only after the baseline was accepted gets a baseline of its own, from the reserve of the
-// budget, and no threshold moves for it.
+// An outcome that is first reported after the baseline was accepted gets its own baseline from the reserve of the
+// budget, and no threshold moves.
 func TestSimLateSignalIsJudged(t *testing.T) {
 	rate := .5
 	report := false
@@ -67,7 +67,7 @@ func TestSimLateSignalIsJudged(t *testing.T) {
 	}
 }
 
-// A late signal that is rare is not missed between two units that have it.
+// A rare late signal is not missing between two units that have it.
 func TestRareLateSignalIsNoFault(t *testing.T) {
 	report := false
 	a := newAgent(171)
@@ -96,7 +96,7 @@ func TestRareLateSignalIsNoFault(t *testing.T) {
 	}
 }
 
-// A late signal that moves on gets no baseline until it has settled, and says so.
+// A late signal with a trend gets no baseline until it has settled, and a message says so.
 func TestTrendingLateSignalIsRefused(t *testing.T) {
 	a := newAgent(172)
 	cfg := episodes(2000)
@@ -128,7 +128,7 @@ func TestTrendingLateSignalIsRefused(t *testing.T) {
 	}
 }
 
-// The residual of a late outcome is learned from the units of its own baseline, and judged once it has proved itself.
+// The residual of a late outcome is learned from the units of its own baseline, and judged after it has been validated.
 func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	c := newCourses(173)
 	c.edit = func(u *ingest.Unit) { u.Numeric = nil }
@@ -159,7 +159,7 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	if !q.Learnt.Proved {
 		t.Fatalf("not armed: %s", q.Learnt.Refuted)
 	}
-	c.shuffled = true // the same laws, but the outcome goes by other rewards
+	c.shuffled = true // the same laws, but the outcome follows other rewards
 	for _, f := range c.feed(p, 100) {
 		if f.To == finding.Drift {
 			if f.Signal != "outcome.sales" || f.Effect.Quantity != signals.GivenReward {
@@ -171,7 +171,7 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	t.Error("an outcome that no longer goes by the reward was not found in 100 units")
 }
 
-// What a late outcome is learned from is one signal, also where another gets a baseline meanwhile.
+// A late outcome is learned from one signal, even if another signal gets a baseline in the meantime.
 func TestLateOutcomeIsLearntFromOneSignal(t *testing.T) {
 	c, outcome := newCourses(173), false
 	c.edit = func(u *ingest.Unit) {

@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// situated gives an agent's units steps with an observation, two actions and a reward. The second action is likelier
-// the larger the observation is, which follows the action; bias makes it likelier in any situation.
+// situated gives an agent's units steps with an observation, two actions and a reward. The larger the observation,
+// which follows the action, the likelier the second action; bias makes it likelier in any situation.
 func situated(a *agent, bias *float64) {
 	a.edit = func(u *ingest.Unit) {
 		s := &ingest.Steps{Names: []string{"load"}}
@@ -43,8 +43,8 @@ func situated(a *agent, bias *float64) {
 	}
 }
 
-// A bank that is saved while it collects a baseline, while it judges, and while it drifts finds what one finds that was
-// never stopped: the laws, their scores and what they say are the same.
+// A bank that is saved while it collects a baseline, while it judges, and while it drifts has the same findings as one
+// that was never stopped: the laws, their scores and their verdicts are the same.
 func TestSimLawsSurviveARestart(t *testing.T) {
 	p, restored, bias := newBank(episodes(2000)), newBank(episodes(2000)), 0.
 	a := newAgent(910)
@@ -83,7 +83,7 @@ func TestSimLawsSurviveARestart(t *testing.T) {
 	}
 }
 
-// Without memory for laws, no steps are held, and no law is judged. What moves signals is found as with them.
+// Without memory for laws, steps are not kept, and no law is judged. Moved signals are found as with laws.
 func TestSimNoMemoryForLaws(t *testing.T) {
 	cfg := episodes(2000)
 	without := cfg

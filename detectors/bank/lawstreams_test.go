@@ -13,9 +13,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// world is an agent whose laws can change without any signal that moves: it looks at one observation, drawn for each
-// step, moves another one by its action, and earns the product of that and the action. All three are as often positive
-// as negative, whatever the signs of these laws are.
+// world is an agent whose laws can change without moving any signal: it sees one observation, drawn for each step,
+// moves another one by its action, and earns the product of that one and the action. For any signs of these laws, all
+// three are positive as often as negative.
 type world struct {
 	sees, moves, earns float64 // laws: 1 before a change
 }
@@ -62,9 +62,9 @@ func hidden(a *agent, w *world) {
 	}
 }
 
-// A law that changes without any signal that moves raises an alarm of that law, whose evidence tells the cause.
+// A law that changes without moving any signal raises an alarm of that law, whose evidence shows the cause.
 func TestSimLawsFindWhatNoSignalShows(t *testing.T) {
-	const runs, mostUnknown = 12, 2 // alarms come before the laws are sure
+	const runs, mostUnknown = 12, 2 // alarms can come before the laws reach a verdict
 	named := 0
 	for _, tt := range []struct {
 		name   string
@@ -113,7 +113,7 @@ func TestSimLawsFindWhatNoSignalShows(t *testing.T) {
 	}
 }
 
-// Laws that stay raise no more alarms than the budget allows.
+// Laws that do not change raise no more alarms than the budget allows.
 func TestSimLawsKeepTheBudget(t *testing.T) {
 	const runs, units, allowed = 10, 4000, 1000.
 	all, ofLaws := 0, 0
@@ -134,8 +134,8 @@ func TestSimLawsKeepTheBudget(t *testing.T) {
 	}
 }
 
-// A group whose next freeze may learn the laws of its steps may have the branches of these too: other groups that are
-// frozen meanwhile count them.
+// If a group's next freeze may learn the laws of its steps, the branches of these laws are counted when other groups
+// are frozen in the meantime.
 func TestSimBranchesOfLawsToComeAreCounted(t *testing.T) {
 	p, a, w := newBank(episodes(2000)), newAgent(960), world{1, 1, 1}
 	hidden(a, &w)

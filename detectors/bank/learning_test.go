@@ -22,7 +22,7 @@ func learning(n float64) watch.Config {
 	return cfg
 }
 
-// trader makes the units of an agent that learns: its fields are what learning, or a change, moves.
+// trader makes the units of an agent that learns; learning, or a change, modifies its fields.
 type trader struct {
 	*agent
 	sale, refund float64
@@ -51,14 +51,14 @@ func newTrader(seed uint64) *trader {
 	return t
 }
 
-// A policy that learns moves its actions, states and returns without an alarm; one that gets worse, or an outcome that
-// does, raises one.
+// A policy that learns changes its actions, states and returns without an alarm. A return or an outcome that gets worse
+// raises one.
 func TestSimLearningRaisesNoAlarm(t *testing.T) {
 	const units, budget = 2500, 2000.
 	for _, tt := range []struct {
 		name   string
 		change func(*trader)
-		signal string // "" for none
+		signal string // empty for none
 	}{
 		{"it learns", func(a *trader) {
 			a.mean, a.shares, a.place, a.sale, a.refund = a.mean+.3, []float64{.8, .15, .05}, 1, .5, .001
@@ -79,7 +79,7 @@ func TestSimLearningRaisesNoAlarm(t *testing.T) {
 	}
 }
 
-// Signals that are only shown take no branch and no budget, which the others have.
+// Signals that are only displayed use no branch and no budget, which leaves more to the others.
 func TestShownSignalsSpendNothing(t *testing.T) {
 	lowest := map[watch.Learning]float64{}
 	for _, mode := range []watch.Learning{watch.LearningFrozen, watch.LearningContinuous} {
@@ -107,7 +107,7 @@ func TestShownSignalsSpendNothing(t *testing.T) {
 	}
 }
 
-// resumed returns the bank as it is after a restart.
+// resumed returns the bank as restored after a restart.
 func resumed(t *testing.T, p *Policy, cfg watch.Config) *Policy {
 	t.Helper()
 	parts, _, err := p.Changes()
@@ -121,12 +121,12 @@ func resumed(t *testing.T, p *Policy, cfg watch.Config) *Policy {
 	return q
 }
 
-// A better level becomes the baseline once it has held, and a fall back to the old one then is an alarm. A level that
-// did not hold is none.
+// A better level becomes the baseline once it has held, and a fall back to the old level then raises an alarm. A level
+// that did not hold does not become the baseline.
 func TestSimLevelsRatchet(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		better int // units
+		better int // number of units
 		moved  bool
 		alarm  string
 	}{
@@ -160,8 +160,8 @@ func TestSimLevelsRatchet(t *testing.T) {
 	}
 }
 
-// A learner whose return rises without standing still has a baseline nevertheless, and one at the level it has reached:
-// when it breaks, its return falls to a level that was good when it began.
+// If the return of a learner rises without settling, it still gets a baseline, and another one at the level it has
+// reached. When the learner breaks, its return falls to a level that was good at the beginning.
 func TestARisingReturnIsHeld(t *testing.T) {
 	const units = 2000
 	a, p := newTrader(973), newBank(learning(4000))
@@ -181,7 +181,7 @@ func TestARisingReturnIsHeld(t *testing.T) {
 	}
 }
 
-// While a better level is collected, the old one stays in force, and an alarm ends the collection.
+// While units at a better level are collected, the old level stays in force, and an alarm ends the collection.
 func TestOldLevelStaysInForce(t *testing.T) {
 	a, p := newTrader(973), newBank(learning(2000))
 	a.feed(p, 600)
@@ -203,8 +203,8 @@ func TestOldLevelStaysInForce(t *testing.T) {
 	}
 }
 
-// A new version starts from zero if versions are frozen, and goes on where the last one was if the policy learns all the
-// time.
+// If versions are frozen, the tests restart from zero with a new version. If the policy learns continuously, they do
+// not.
 func TestLevelsOfAVersionStartFromZero(t *testing.T) {
 	for mode, want := range map[watch.Learning]bool{watch.LearningVersions: true, watch.LearningContinuous: false} {
 		cfg := learning(2000)
@@ -232,7 +232,7 @@ func TestLevelsOfAVersionStartFromZero(t *testing.T) {
 	}
 }
 
-// A law says that it is not judged while the policy visits states that its baseline lacks, and raises no alarm there.
+// While the policy visits states that the baseline lacks, a law raises no alarm, and a note says that it is not judged.
 func TestLawsOnNewGround(t *testing.T) {
 	cfg := episodes(2000)
 	cfg.Learning = watch.LearningContinuous
@@ -267,7 +267,7 @@ func TestLawsOnNewGround(t *testing.T) {
 	}
 }
 
-// A law tolerates the same shift after a restart: what it says of a change then is what it would have said without one.
+// After a restart, a law tolerates the same shift, and reports a change as it would have without the restart.
 func TestToleratedShiftsAreRestored(t *testing.T) {
 	cfg := episodes(2000)
 	cfg.Learning = watch.LearningContinuous
@@ -290,8 +290,8 @@ func TestToleratedShiftsAreRestored(t *testing.T) {
 	}
 }
 
-// Episodes of many steps have scores that vary by much less than what is tolerated while the policy learns: a shift beyond
-// that is found all the sooner.
+// The scores of episodes with many steps vary much less than what is tolerated while the policy learns, so a shift
+// beyond the tolerance is found sooner.
 func TestAnExactLawIsJudgedWhileLearning(t *testing.T) {
 	cfg := episodes(2000)
 	cfg.Learning = watch.LearningContinuous
@@ -311,7 +311,7 @@ func TestAnExactLawIsJudgedWhileLearning(t *testing.T) {
 	}
 }
 
-// The law of a policy that learns is not judged. It is shown, and does not seem to wait for a baseline.
+// While the policy learns, its own law is not judged but displayed, and does not appear to wait for a baseline.
 func TestALawThatIsNotJudgedIsShown(t *testing.T) {
 	cfg := episodes(2000)
 	cfg.Learning = watch.LearningContinuous
@@ -326,7 +326,7 @@ func TestALawThatIsNotJudgedIsShown(t *testing.T) {
 	}
 }
 
-// A better return does not pay for a signal with a direction that gets worse: the levels of both stay.
+// A better return does not compensate for a signal with a direction that gets worse: the levels of both stay.
 func TestABetterReturnDoesNotLowerOtherLevels(t *testing.T) {
 	for refund, want := range map[float64]bool{.004: true, .006: false} {
 		a, p := newTrader(976), newBank(learning(1e6)) // so that no alarm ends the collection
@@ -342,7 +342,8 @@ func TestABetterReturnDoesNotLowerOtherLevels(t *testing.T) {
 	}
 }
 
-// The progress of a return is shown while the policy learns, also after a restart, and of no other policy and signal.
+// The progress of a return is shown while the policy learns, also after a restart, but not for other policies and
+// signals.
 func TestSimProgressOfAReturn(t *testing.T) {
 	cfg := learning(100_000)
 	frozen := cfg
@@ -398,8 +399,8 @@ func TestSimProgressOfAReturn(t *testing.T) {
 	}
 }
 
-// parted returns what the last alarm of an outcome tells of a policy whose return rises while the outcome falls, over 3,000
-// episodes after 800. midway is called in the middle.
+// parted returns the parting reported with the last alarm of an outcome, for a policy whose return rises while the
+// outcome falls over 3,000 episodes after the first 800. midway is called in the middle.
 func parted(cfg watch.Config, midway func(*trader)) *progress.Parting {
 	var told *progress.Parting
 	a, p := newTrader(71), newBank(cfg)
@@ -419,8 +420,8 @@ func parted(cfg watch.Config, midway func(*trader)) *progress.Parting {
 	return told
 }
 
-// The return and an outcome are compared with the time at which the outcome was best, but not across versions of the
-// environment or of the reward function, nor if the policy is frozen or the outcome has no better side.
+// The return and an outcome are compared with the time at which the outcome was best. They are not compared across
+// versions of the environment or the reward function, if the policy is frozen, or if the outcome has no better side.
 func TestPartingIsTold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of CPU")

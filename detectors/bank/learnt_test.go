@@ -20,19 +20,19 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The episodes of courses: so many steps, in segments of so many.
+// The lengths of courses' episodes and of their segments, in steps.
 const (
 	courseSteps  = 96
 	segmentSteps = 8
 )
 
-// courses makes episodes of a fixed length whose rewards are correlated within, and vary by a fifth in the last quarter; an
-// outcome follows the mean reward. Its fields are what a change changes.
+// courses makes episodes of a fixed length whose rewards are correlated within an episode and vary by a fifth in the
+// last quarter; an outcome follows the mean reward. A test changes its fields.
 type courses struct {
 	rng       *rand.Rand
 	shift     float64 // of all rewards
-	lateShift float64 // of those in the last quarter
-	shuffled  bool    // outcomes are those of other episodes: the same law, but nothing to do with the reward
+	lateShift float64 // of the rewards in the last quarter
+	shuffled  bool    // outcomes are those of other episodes: the same law, but independent of the reward
 	edit      func(*ingest.Unit)
 	made      int64
 }
@@ -97,8 +97,8 @@ func (c *courses) feed(p *Policy, n int) []finding.Finding {
 	return found
 }
 
-// frozen returns a bank with an accepted baseline of m episodes and a budget of one false alarm in n, proved units
-// later.
+// frozen returns a bank with an accepted baseline of m episodes and a budget of one false alarm in n, after proved
+// further units.
 func (c *courses) frozen(m int, n float64, proved int) *Policy {
 	cfg := episodes(n)
 	cfg.Baseline.Units = m
@@ -111,9 +111,9 @@ func (c *courses) frozen(m int, n float64, proved int) *Policy {
 	return p
 }
 
-// proved returns the group of a bank with a new baseline whose learned quantities have been held against new episodes,
-// which nothing else has seen, until they are armed or ten times as many have been seen as it takes at best. late is
-// how many were not armed at the first attempt.
+// proved returns the group of a bank with a new baseline whose learned quantities have been validated on new episodes,
+// which nothing else has seen, until they are armed or ten times the minimum number of episodes has been used. late is
+// the number of quantities that were not armed at the first attempt.
 func (c *courses) proved(m int, n float64) (g *group, late int) {
 	g = c.frozen(m, n, 0).groups[0]
 	for unit := range 10 * stream.ProvingUnits {
@@ -141,7 +141,7 @@ func quantityOf(p *Policy, signal, name string) *stream.Quantity {
 	return p.groups[0].Streams[i].Find(name)
 }
 
-// armedQuantities lists the quantities of the stream that have armed branches.
+// armedQuantities returns the quantities of the stream that have armed branches.
 func armedQuantities(p *Policy, signal string) map[string]bool {
 	out := map[string]bool{}
 	i, _ := p.groups[0].Find(signal)
@@ -149,7 +149,8 @@ func armedQuantities(p *Policy, signal string) map[string]bool {
 	return out
 }
 
-// The baseline of a learned quantity is its held-out values, and later units are given what the whole baseline taught.
+// The baseline of a learned quantity consists of its held-out values; later units use what was learned from the whole
+// baseline.
 func TestSimLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 	c := newCourses(800)
 	var rewards, outcomes []float64
@@ -187,7 +188,7 @@ func TestSimLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 	}
 }
 
-// Reward and outcome have the laws that they had, but no longer anything to do with one another: only the residual can tell.
+// Reward and outcome keep their laws but are now independent of each other: only the residual can reveal that.
 func TestSimOutcomeThatNoLongerFollowsTheReward(t *testing.T) {
 	for seed := range uint64(3) {
 		c := newCourses(810 + seed)
@@ -204,7 +205,8 @@ func TestSimOutcomeThatNoLongerFollowsTheReward(t *testing.T) {
 	}
 }
 
-// A shift of half a standard deviation of the mean reward takes the plain quantities more than a hundred episodes.
+// The plain quantities need more than a hundred episodes to find a shift of half a standard deviation of the mean
+// reward.
 func TestSimEvenDegradationIsFoundByTheWeightedCourse(t *testing.T) {
 	const most = 40
 	for seed := range uint64(3) {
@@ -242,7 +244,7 @@ func TestSimLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 	}
 }
 
-// What its next units do not bear out is not armed, and says so, until all units since the freeze together do.
+// A quantity that its next units refute is not armed, and a note says so, until all units since the freeze confirm it.
 func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 	c := newCourses(840)
 	p := c.frozen(300, 20_000, 0)
@@ -251,7 +253,7 @@ func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 	for range stream.ProvingUnits {
 		q.Observe(&high, 0, false)
 	}
-	p.groups[0].touch() // what was observed past the group is shown
+	p.groups[0].touch() // so that what was observed without the group is shown
 	s := stateOf(t, p, "outcome.sales")
 	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], signals.GivenReward+": not armed because the mean likelihood ratio of") {
 		t.Errorf("notes %q, want the refuted branch", s.Notes)
@@ -269,7 +271,7 @@ func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 	}
 }
 
-// Units of an open incident prove nothing.
+// Units of an open incident do not count for the validation.
 func TestSimIncidentsHoldTheProof(t *testing.T) {
 	c := newCourses(850)
 	p := c.frozen(300, 20_000, 10)
@@ -319,7 +321,7 @@ func TestSimNothingIsLearntWhereThereIsNothingToLearn(t *testing.T) {
 	}
 }
 
-// A fault of the reward suspends what is worked out from it.
+// A fault of the reward suspends the quantities computed from it.
 func TestFaultOfTheRewardSuspendsTheResidual(t *testing.T) {
 	c := newCourses(870)
 	p := c.frozen(300, 20_000, 10)
@@ -338,7 +340,7 @@ func TestFaultOfTheRewardSuspendsTheResidual(t *testing.T) {
 	}
 }
 
-// A learned quantity of a provisional baseline is not collected for the next one, which learns again.
+// A learned quantity of a provisional baseline is not collected for the next baseline, which learns its own.
 func TestSimEveryBaselineLearnsAnew(t *testing.T) {
 	p, c := newBank(episodes(20_000)), newCourses(880)
 	c.feed(p, 180)
@@ -357,7 +359,7 @@ func TestSimEveryBaselineLearnsAnew(t *testing.T) {
 	}
 }
 
-// A bank restored in the midst of a proof finds what the original does.
+// A bank that is restored during a validation has the same findings.
 func TestSimLearntQuantitiesAreRestored(t *testing.T) {
 	c := newCourses(890)
 	p := c.frozen(300, 20_000, 40)
@@ -376,7 +378,7 @@ func TestSimLearntQuantitiesAreRestored(t *testing.T) {
 	}
 }
 
-// Unchanged telemetry whose quantities are learned keeps the budget for nine baselines in ten, as all does. The bound is three
+// With learned quantities, nine of ten baselines of unchanged telemetry keep the budget as well. The bound is three
 // standard errors below.
 func TestSimLearntQuantitiesKeepTheBudget(t *testing.T) {
 	const baselines, m, n = 12, 300, 200
@@ -402,8 +404,8 @@ func TestSimLearntQuantitiesKeepTheBudget(t *testing.T) {
 	}
 }
 
-// An outcome that is the reward, or a multiple of it, leaves rounding errors alone: no quantity, and no alarm of unchanged
-// telemetry. Of one that is the reward in most units, rounding errors are no values.
+// If an outcome equals the reward or a multiple of it, the residuals are rounding errors: no quantity is learned, and
+// unchanged telemetry raises no alarm. If it equals the reward in most units, rounding errors do not count as values.
 func TestSimExactlyExplainedOutcomeIsNoQuantity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -14,33 +14,34 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// lift sends one of three cars to each call in a house of ten floors. Calls follow the hours of an office: people come in the
-// morning, have lunch, and leave in the evening; fewer do on weekends. A call waits until the nearest car is free and there, so
-// that calls of rush hours depend on each other.
+// lift sends one of three cars to each call in a building of ten floors. Calls follow office hours: people arrive in
+// the morning, have lunch, and leave in the evening; there are fewer on weekends. A call waits until the nearest car is
+// free and has arrived, so calls of rush hours depend on each other.
 type lift struct {
 	rng    *rand.Rand
-	now    int64 // Unix nanoseconds
+	now    int64 // in Unix nanoseconds
 	made   int64
-	free   [3]int64 // when each car is free
-	floor  [3]int   // where it is then
-	slower float64  // by which the time per floor is multiplied
+	free   [3]int64 // when each car becomes free
+	floor  [3]int   // the floor of each car at that time
+	slower float64  // factor of the time per floor
 }
 
 const (
 	liftFloors  = 10
-	liftPerHour = 30 // calls at a relative rate of 1
+	liftPerHour = 30 // number of calls at a relative rate of 1
 	perFloor    = 3 * time.Second
 	perStop     = 12 * time.Second
 	blockCalls  = 20
 )
 
-// newLift begins at an hour of a week.
+// newLift returns a lift that begins at an hour of a week.
 func newLift(seed uint64, hour int) *lift {
 	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC)
 	return &lift{rng: rand.New(rand.NewPCG(950, seed)), now: monday.Add(time.Duration(hour) * time.Hour).UnixNano(), slower: 1}
 }
 
-// calls returns the rate of calls relative to the mean, and the shares of those that go up from the ground floor and down to it.
+// calls returns the rate of calls relative to the mean, and the shares of calls that go up from the ground floor and
+// down to it.
 func (l *lift) calls(hour float64) (rate, up, down float64) {
 	peak := func(of, at, width float64) float64 {
 		return of * math.Exp(-(hourOfDay(hour)-at)*(hourOfDay(hour)-at)/2/width/width)
@@ -54,10 +55,10 @@ func (l *lift) calls(hour float64) (rate, up, down float64) {
 	return rate, (morning + .4*(base+noon)) / rate, (evening + .4*(base+noon)) / rate
 }
 
-// hourOfDay is the hour of the day of an hour of the week.
+// hourOfDay returns the hour of the day, given the hour of the week.
 func hourOfDay(hour float64) float64 { return math.Mod(hour, 24) }
 
-// call is a decision for one call: the floor, how many cars are busy, and the car that comes, with the wait in seconds.
+// call is the decision for one call: the floor, the number of busy cars, and the chosen car, with the wait in seconds.
 type call struct {
 	floor, busy int
 	car         int
@@ -100,7 +101,7 @@ func (l *lift) next() call {
 	return c
 }
 
-// block is a unit of the calls of a task that never ends.
+// block returns a unit of calls of a task that never ends.
 func (l *lift) block() *ingest.Unit { return l.unit(blockCalls, ingest.EndBlock) }
 
 func (l *lift) unit(calls int, end ingest.End) *ingest.Unit {
@@ -147,15 +148,15 @@ func (l *lift) unit(calls int, end ingest.End) *ingest.Unit {
 		counts[car].Name = string(rune('a' + car))
 	}
 	u.Actions = counts
-	if end != ingest.EndBlock && len(rewards) == 1 { // actions that were not taken are not told
+	if end != ingest.EndBlock && len(rewards) == 1 { // actions that were not taken are not reported
 		taken := int(u.Steps.Actions[0])
 		u.Actions, u.Steps.Actions[0] = counts[taken:taken+1], 0
 	}
 	return u
 }
 
-// watch returns what came of unchanged calls in the two weeks after the baseline, with the bank. A false page in the warm-up may
-// last: it waits for the baseline for two months at most.
+// watch returns what unchanged calls lead to in the two weeks after the baseline, and the bank. A false page during the
+// warm-up may last, so watch waits for the baseline for up to two months.
 func (l *lift) watch(unit func() *ingest.Unit) (st story, p *Policy) {
 	p, open, accepted := newBank(watch.DefaultConfig()), false, false
 	for until := l.now + int64(60*24*time.Hour); l.now < until; {
@@ -166,9 +167,9 @@ func (l *lift) watch(unit func() *ingest.Unit) (st story, p *Policy) {
 	return st, p
 }
 
-// A dispatcher of lifts whose load follows the hour and the week, in the two weeks after each of seven baselines that begin on
-// all days of the week: the budget allows 3.3 pages, and more than 7 in one case of 50. Lifts that then take twice as long for a
-// floor page within two days.
+// A dispatcher of lifts whose load follows the hour and the week, in the two weeks after each of seven baselines that
+// begin on all days of the week. The budget allows 3.3 pages; more than 7 have a probability of 1 in 50. When lifts
+// then take twice as long per floor, that pages within two days.
 func TestSimALiftKeepsItsBudget(t *testing.T) {
 	pages := 0
 	for seed := range uint64(7) {
@@ -196,12 +197,13 @@ func TestSimALiftKeepsItsBudget(t *testing.T) {
 	}
 }
 
-// decision is a unit of one call.
+// decision returns a unit of one call.
 func (l *lift) decision() *ingest.Unit { return l.unit(1, ingest.EndTerminated) }
 
-// The same lifts as one decision for each call, in the two weeks after each of 14 baselines. By night the next car depends on the
-// last one more than on average, and in rush hours the next wait on the last one: with one factor for all hours, pages are four
-// times as many as the budget allows. It allows 6.5, and more than 13 in one case of 150.
+// The same lifts with one decision per call, in the two weeks after each of 14 baselines. At night, the next car
+// depends on the last one more than on average, and in rush hours, the next wait depends on the last one. With one
+// factor for all hours, there would be four times as many pages as the budget allows. It allows 6.5; more than 13 have
+// a probability of 1 in 150.
 func TestSimCallsOfALiftKeepTheirBudget(t *testing.T) {
 	pages, slower := 0, 0
 	for seed := range uint64(14) {
@@ -217,7 +219,7 @@ func TestSimCallsOfALiftKeepTheirBudget(t *testing.T) {
 	}
 }
 
-// Evidence counts less at the same hours after a restart.
+// After a restart, the evidence of the same hours is reduced.
 func TestHoursOfCallsSurviveARestart(t *testing.T) {
 	l, p := newLift(700, 5), newBank(watch.DefaultConfig())
 	for len(p.groups) == 0 || !p.groups[0].Warmup.Done {
@@ -241,8 +243,8 @@ func TestHoursOfCallsSurviveARestart(t *testing.T) {
 	}
 }
 
-// Warm-ups of one-step decisions that begin on all days of the week, and more often on a Saturday: a baseline of a weekend and
-// of a Monday morning says nothing about rush hours. The budget allows 1.3 pages, and more than 5 in one case of 200.
+// Warm-ups of one-step decisions that begin on all days of the week, more often on a Saturday: a baseline of a weekend
+// and a Monday morning has no rush hours. The budget allows 1.3 pages; more than 5 have a probability of 1 in 200.
 func TestSimWarmUpsOfLiftsDoNotPage(t *testing.T) {
 	pages := 0
 	for _, seed := range []uint64{0, 1, 2, 3, 4, 5, 6, 12, 19, 110, 124} {
@@ -263,8 +265,8 @@ func TestSimWarmUpsOfLiftsDoNotPage(t *testing.T) {
 	}
 }
 
-// Lifts that take four times as long for a floor from Monday morning on, in hours that a warm-up from Saturday on lacks, page
-// within a day.
+// If lifts take four times as long per floor from Monday morning on, in hours that a warm-up from Saturday on lacks,
+// that pages within a day.
 func TestSimSlowerLiftsPageInAWarmUpWithAWeekend(t *testing.T) {
 	for _, seed := range []uint64{5, 12, 19, 110, 124} {
 		l, p, open := newLift(seed, 24*int(seed)+5), newBank(watch.DefaultConfig()), false

@@ -20,23 +20,24 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The runs of policies of many actions: a budget of one false alarm in actionsN units, a baseline of actionsBaseline.
+// The settings of runs with many actions: a budget of one false alarm in actionsN units, and a baseline of
+// actionsBaseline units.
 const (
 	actionsN        = 90_000
 	actionsBaseline = 500
 	actionsUnits    = 20_000 // of a healthy run
 )
 
-// manyActions makes the episodes of a policy that takes one of many actions at each step, and tells nothing else.
+// manyActions makes the episodes of a policy that takes one of many actions at each step. They have no other signals.
 type manyActions struct {
 	rng   *rand.Rand
-	upTo  []float64 // by action, the probability of it and of those before it
+	upTo  []float64 // by action, the total probability of the action and those before it
 	steps int
-	held  float64 // probability that a step has the action of the one before
+	held  float64 // probability that a step repeats the preceding action
 	made  int64
 }
 
-// actionLaw gives the probability of each of so many actions.
+// actionLaw returns the probability of each action.
 type actionLaw func(actions int, rng *rand.Rand) []float64
 
 func uniformActions(actions int, _ *rand.Rand) []float64 {
@@ -47,7 +48,7 @@ func uniformActions(actions int, _ *rand.Rand) []float64 {
 	return p
 }
 
-// zipfActions makes the k-th action 1/k times as frequent as the first.
+// zipfActions returns the law in which the k-th action is 1/k times as frequent as the first.
 func zipfActions(actions int, _ *rand.Rand) []float64 {
 	p := make([]float64, actions)
 	sum := 0.0
@@ -61,14 +62,14 @@ func zipfActions(actions int, _ *rand.Rand) []float64 {
 	return p
 }
 
-// permutedZipf is Zipf's law with the ranks dealt out at random.
+// permutedZipf returns Zipf's law with randomly permuted ranks.
 func permutedZipf(actions int, rng *rand.Rand) []float64 {
 	p := zipfActions(actions, nil)
 	rng.Shuffle(actions, func(i, j int) { p[i], p[j] = p[j], p[i] })
 	return p
 }
 
-// uniformHalf takes one half of the actions, drawn at random, and never the other.
+// uniformHalf returns the law that takes a random half of the actions equally often, and never the other half.
 func uniformHalf(actions int, rng *rand.Rand) []float64 {
 	p := make([]float64, actions)
 	half := rng.Perm(actions)[:actions/2]
@@ -82,7 +83,7 @@ func newManyActions(seed, stream uint64, steps int) *manyActions {
 	return &manyActions{rng: rand.New(rand.NewPCG(seed, stream)), steps: steps}
 }
 
-// follow makes it follow a law from the next unit on.
+// follow makes the policy follow a law from the next unit on.
 func (s *manyActions) follow(law actionLaw, actions int) *manyActions {
 	sum := 0.0
 	s.upTo = nil
@@ -127,7 +128,7 @@ func (s *manyActions) frozen() *Policy {
 	return p
 }
 
-// incidents judges units and gives how many incidents opened.
+// incidents judges units and returns the number of incidents that opened.
 func (s *manyActions) incidents(p *Policy, units int) (opened int) {
 	for range units {
 		before := p.groups[0].Incident
@@ -139,8 +140,8 @@ func (s *manyActions) incidents(p *Policy, units int) (opened int) {
 	return opened
 }
 
-// delay returns after how many units of a replaced policy its incident opens, at most longest; longest where none does.
-// An incident that was open before is waited out.
+// delay returns the number of units of a replaced policy until its incident opens, at most longest. If an incident is
+// already open, delay first waits for its end.
 func (s *manyActions) delay(p *Policy, law actionLaw, actions, longest int) int {
 	for range 200 {
 		p.Observe(s.unit(), time.Time{})
@@ -158,8 +159,8 @@ func (s *manyActions) delay(p *Policy, law actionLaw, actions, longest int) int 
 	return longest
 }
 
-// A policy that holds on to its actions: 18 that it kept with probability .7 raised 27 incidents in six runs, all by
-// repeats, as each of its steps counted as independent evidence.
+// A policy that repeats its actions: 18 actions that were repeated with probability .7 raised 27 incidents in six runs,
+// all of them by repeats, when each step counted as independent evidence.
 func TestSimHeldActionsKeepTheBudget(t *testing.T) {
 	const runs = 5
 	for _, actions := range []int{18, 80} {
@@ -172,7 +173,7 @@ func TestSimHeldActionsKeepTheBudget(t *testing.T) {
 					s.held = held
 					all += s.incidents(s.frozen(), actionsUnits)
 				}
-				// The budget allows 1.1, and a Poisson count of that mean exceeds 5 one time in a thousand.
+				// The budget allows 1.1, and a Poisson count with that mean exceeds 5 one time in a thousand.
 				if all > 5 {
 					t.Errorf("%d incidents in %d runs, the budget allows %.1f", all, runs, runs*float64(actionsUnits)/actionsN)
 				}
@@ -182,8 +183,8 @@ func TestSimHeldActionsKeepTheBudget(t *testing.T) {
 	}
 }
 
-// A policy that takes one of many actions, of which the commonest sixteen were once chosen on the very units that they were
-// calibrated on: 80 uniform actions raised 45 incidents in ten runs, where the budget allows 2.2.
+// A policy that takes one of many actions. When the sixteen most common ones were chosen on the same units that they
+// were calibrated on, 80 uniform actions raised 45 incidents in ten runs, while the budget allowed 2.2.
 func TestSimManyActionsKeepTheBudget(t *testing.T) {
 	for _, tt := range []struct {
 		law            actionLaw
@@ -211,7 +212,7 @@ func TestSimAReplacedPolicyOfManyActionsIsFound(t *testing.T) {
 		name           string
 		before, after  actionLaw
 		actions, steps int
-		within         int // units, the median
+		within         int // number of units, the median
 	}{
 		{"uniform to Zipf", uniformActions, permutedZipf, 80, 1, 100},
 		{"Zipf permuted", zipfActions, permutedZipf, 80, 1, 100},
@@ -236,7 +237,8 @@ func TestSimAReplacedPolicyOfManyActionsIsFound(t *testing.T) {
 	}
 }
 
-// The shares of chosen actions must be those of the units to come, not of the units that made them the commonest.
+// The shares of chosen actions must match those of future units, not those of the units in which they were the most
+// common.
 func TestSimSharesOfChosenActionsAreUnbiased(t *testing.T) {
 	var others ingest.Moments
 	for run := range 20 {
@@ -250,7 +252,7 @@ func TestSimSharesOfChosenActionsAreUnbiased(t *testing.T) {
 	}
 }
 
-// Up to sixteen actions are judged as they always were; up to twenty none has to be chosen.
+// Up to sixteen actions are judged one by one without a mix; up to twenty, no actions need to be chosen.
 func TestSimWhichActionsAreJudged(t *testing.T) {
 	for actions, want := range map[int]struct{ one, rare, mix bool }{
 		2: {}, 16: {}, 17: {mix: true}, 20: {mix: true}, 21: {rare: true, mix: true}, 80: {rare: true, mix: true},
@@ -277,7 +279,7 @@ func TestSimWhichActionsAreJudged(t *testing.T) {
 	}
 }
 
-// A restart changes nothing, in the warm-up, after the freeze or in an incident.
+// A restart changes nothing during the warm-up, after the freeze or during an incident.
 func TestSimARestartWithManyActions(t *testing.T) {
 	run := func(restarts ...int) (found []finding.Finding) {
 		s := newManyActions(7, 0, 1).follow(uniformActions, 80)
@@ -290,7 +292,7 @@ func TestSimARestartWithManyActions(t *testing.T) {
 			}
 			u := s.unit()
 			if i > 550 {
-				u.Versions.Policy = "2" // held to the baseline by a gate as well
+				u.Versions.Policy = "2" // also compared with the baseline by a gate
 			} else {
 				u.Versions.Policy = "1"
 			}
@@ -318,7 +320,7 @@ func TestSimARestartWithManyActions(t *testing.T) {
 	}
 }
 
-// What calibrate judges with alarms where the bank does.
+// The judge of calibrate alarms at the same units as the bank.
 func TestJudgeOfManyActionsAlarmsWhereTheBankDoes(t *testing.T) {
 	s := newManyActions(8, 0, 1).follow(uniformActions, 80)
 	p := s.frozen()

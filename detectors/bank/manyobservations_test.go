@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// manyObservations makes decisions with a reward, an action, a sale and so many observations. The first ones are the
-// same for any number of observations.
+// manyObservations makes decisions with a reward, an action, a sale and a number of observations. The first
+// observations are the same for any number of them.
 type manyObservations struct {
 	rng, beside  *rand.Rand
 	observations int
@@ -51,8 +51,8 @@ func (s *manyObservations) unit(group string) *ingest.Unit {
 	return u
 }
 
-// delays returns after how many decisions an incident opens once the reward has moved, by shift, of so many runs from one
-// baseline.
+// delays returns, for each shift of the reward, the numbers of decisions until an incident opens, over several runs
+// with one baseline.
 func (s *manyObservations) delays(t *testing.T, runs int, shifts ...float64) map[float64][]float64 {
 	p := newBank(episodes(20_000))
 	for range 500 {
@@ -81,7 +81,7 @@ func (s *manyObservations) delays(t *testing.T, runs int, shifts ...float64) map
 	return all
 }
 
-// The reward is found as soon beside 500 observations as beside 8, of the same decisions.
+// The reward is found equally soon with 500 observations and with 8, on the same decisions.
 func TestSimManyObservationsDoNotDelayTheReward(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -103,7 +103,7 @@ func TestSimManyObservationsDoNotDelayTheReward(t *testing.T) {
 	}
 }
 
-// The observations of one group took all branches of the policy, so that other groups were not judged at all.
+// Previously, the observations of one group used all branches of the policy, so other groups were not judged at all.
 func TestSimManyObservationsLeaveBranchesToOtherGroups(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -135,9 +135,9 @@ func TestSimManyObservationsLeaveBranchesToOtherGroups(t *testing.T) {
 	}
 }
 
-// Observations come before outcomes and actions in a unit, and took all streams.
+// Observations come before outcomes and actions in a unit, and previously used all streams.
 func TestManyObservationsLeaveStreamsToActions(t *testing.T) {
-	for _, limit := range []int{100, 1000} { // for the policy, half of it
+	for _, limit := range []int{100, 1000} { // for the policy, which may use half of it
 		p, s := NewPolicy("ranker", episodes(20_000), capacity.NewStreamLimit(limit)), newManyObservations(9, 600)
 		p.Observe(s.unit("prod"), time.Time{})
 		g := p.groups[0]

@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// units makes so many units.
+// units returns the given number of units.
 func (s *simulation) units(n int) []*ingest.Unit {
 	out := make([]*ingest.Unit, n)
 	for i := range out {
@@ -29,8 +29,8 @@ func measured(p *Policy, units []*ingest.Unit, seconds float64) measure.Measurem
 	return measure.Measure(p.Armed(p.groups[0].Key), measure.Measuring{Units: units, HeldOut: true, Seed: 1, Seconds: seconds})
 }
 
-// The true mean time between alarms lies in its 90% interval, for at least three of five laws: fewer come once in a
-// hundred times.
+// The true mean time between alarms is within its 90% interval for at least three of five laws; fewer occur by chance
+// once in a hundred times.
 func TestSimMeasuredIntervalHoldsTheTruth(t *testing.T) {
 	within := 0
 	for i, l := range laws() {
@@ -89,7 +89,7 @@ func TestSimMeasuringTwiceGivesTheSameFigures(t *testing.T) {
 	}
 }
 
-// walksOf returns where the armed tests of a group stand.
+// walksOf returns the walks of the armed tests of a group.
 func walksOf(g *group) (out []float64) {
 	for _, s := range g.Streams {
 		s.Branches(func(b stream.Branch) { out = append(out, b.Score, b.Threshold) })
@@ -120,7 +120,7 @@ func TestSimRareAlarmsAreMeasuredAtASmallerBudget(t *testing.T) {
 	if f.At < watch.LeastPromised || f.At > 5000 || f.Alarms < 30 {
 		t.Fatalf("%+v", f)
 	}
-	// Healthy units keep the lowered budget too, and not by orders of magnitude.
+	// Healthy units also keep the lowered budget, and not by orders of magnitude.
 	if f.Lacks() || f.ARL0 > 100*f.At {
 		t.Errorf("%+v", f)
 	}
@@ -135,7 +135,7 @@ func TestSimDependentUnitsAreDrawnInRows(t *testing.T) {
 	}
 }
 
-// The delay on changed units is that of a simulation that has changed, within four standard errors.
+// The delay on changed units equals that of a changed simulation, within four standard errors.
 func TestSimMeasuredDelayIsThatOfChangedTelemetry(t *testing.T) {
 	s := newSimulation(laws()[0], 715, 0)
 	p := s.frozen(500, 2000)
@@ -158,7 +158,7 @@ func TestSimMeasuredDelayIsThatOfChangedTelemetry(t *testing.T) {
 	}
 }
 
-// A bound on the delay is kept, and runs that end at it are counted.
+// A limit on the delay is respected, and runs that end at the limit are counted.
 func TestMissedChangesAreCounted(t *testing.T) {
 	s := newSimulation(laws()[0], 716, 0)
 	p := s.frozen(500, 20_000)
@@ -169,7 +169,7 @@ func TestMissedChangesAreCounted(t *testing.T) {
 	}
 }
 
-// Units that lack a signal, or bring one that others lack, leave the tests of that signal as they are.
+// Units that lack a signal, or have one that others lack, do not affect the tests of that signal.
 func TestSamplesOfUnitsWithDifferentSignals(t *testing.T) {
 	s := newSimulation(laws()[0], 717, 0)
 	g := s.frozen(100, 1000).groups[0]
@@ -194,8 +194,7 @@ func TestSamplesOfUnitsWithDifferentSignals(t *testing.T) {
 	}
 }
 
-// A mean that is given alone leads to an alarm of the judge where it does to one of the bank, and sooner with a larger
-// budget.
+// If only a mean is given, the judge alarms at the same units as the bank, and sooner with a larger budget.
 func TestJudgeOfAGivenMean(t *testing.T) {
 	s := newSimulation(laws()[0], 718, 0)
 	cfg := episodes(20_000)
@@ -208,7 +207,7 @@ func TestJudgeOfAGivenMean(t *testing.T) {
 	p.Accept(time.Time{})
 	g := p.groups[0]
 	q := g.Streams[0].Find("mean")
-	drop[*stream.FrequencyTest](q) // of which there is no doubt
+	drop[*stream.FrequencyTest](q) // these two are not tested here
 	drop[*stream.ShapeTest](q)
 	g.Newcomers.Patience = 0 // the judge takes every unit
 	pool := battery.NewSample(&g.Battery, []*ingest.Unit{s.unit()}, 1)
@@ -233,7 +232,8 @@ func TestJudgeOfAGivenMean(t *testing.T) {
 	}
 }
 
-// Of rare clicks calibrate said that a lower mean is found after 4 units: it moved them to values that they never had.
+// For rare clicks, calibrate claimed that a lower mean is found after 4 units, because it moved them to values that
+// they never had.
 func TestSimMeasuredDelaysOfRareOutcomes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

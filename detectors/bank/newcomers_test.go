@@ -10,7 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A hundred agents begin at once, after the baseline, and their units come as they end: the short episodes first.
+// A hundred agents begin at the same time, after the baseline, and their units arrive as they end: the short episodes
+// first.
 func TestSimNewAgentsAreNoDrift(t *testing.T) {
 	a := newAgent(180)
 	turn := 0
@@ -37,7 +38,7 @@ func TestSimNewAgentsAreNoDrift(t *testing.T) {
 			}
 		}
 	}
-	// A new agent is judged from its third episode on at the latest: short ones are a drift then.
+	// A new agent is judged from its third episode on at the latest: from then on, short episodes are a drift.
 	a.made = at
 	a.edit = func(u *ingest.Unit) { u.Agent, u.Length = fmt.Sprint("new-", a.made%100), 15 }
 	if len(alarmsIn(a.feed(p, 400))) == 0 {
@@ -45,7 +46,7 @@ func TestSimNewAgentsAreNoDrift(t *testing.T) {
 	}
 }
 
-// Where each episode has an agent of its own, the rule would leave out all of them.
+// If each episode has its own agent, the rule for newcomers would leave out all of them.
 func TestShortLivedAgentsAreJudged(t *testing.T) {
 	a := newAgent(181)
 	a.edit = func(u *ingest.Unit) { u.Agent = u.Episode }
@@ -57,7 +58,7 @@ func TestShortLivedAgentsAreJudged(t *testing.T) {
 	}
 }
 
-// Agents that become short-lived after the baseline are judged all the same, after a while.
+// Agents that become short-lived after the baseline are judged nevertheless, after some time.
 func TestAgentsThatBecomeShortLivedAreJudged(t *testing.T) {
 	a := newAgent(182)
 	a.edit = func(u *ingest.Unit) { u.Agent = fmt.Sprint("old-", a.made%4) }
@@ -70,16 +71,16 @@ func TestAgentsThatBecomeShortLivedAreJudged(t *testing.T) {
 	}
 }
 
-// crowd gives the units of agents that all begin at once, as they end. Their lengths are lognormal: one in a hundred is six
-// times the mean.
+// crowd makes the units of agents that all begin at the same time, in the order in which they end. Their lengths are
+// lognormal: one in a hundred is six times the mean.
 type crowd struct {
 	s     *simulation
-	until []int64 // by agent, when its episode ends
+	until []int64 // by agent, the end of its episode
 	long  []int64
 }
 
 const (
-	crowdMean = 19.8 // steps of an episode
+	crowdMean = 19.8 // mean number of steps of an episode
 	crowdSD   = 25.8
 )
 
@@ -96,7 +97,7 @@ func (c *crowd) begin(agent int) {
 	c.until[agent] += c.long[agent]
 }
 
-// next is the agent whose episode ends next.
+// next returns the agent whose episode ends next.
 func (c *crowd) next() (agent int) {
 	for a := range c.until {
 		if c.until[a] < c.until[agent] {
@@ -114,8 +115,8 @@ func (c *crowd) unit() *ingest.Unit {
 	return u
 }
 
-// A hundred agents begin at once, and their units come as they end. Without those that came too early the baseline has the
-// lengths of the telemetry that follows, and that raises no alarm.
+// A hundred agents begin at the same time, and their units arrive as they end. Without newcomers, the baseline has the
+// lengths of the telemetry that follows, which raises no alarm.
 func TestSimBaselineOfAgentsThatBeginTogether(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -141,7 +142,7 @@ func TestSimBaselineOfAgentsThatBeginTogether(t *testing.T) {
 			alarms += len(alarmsIn(p.Observe(c.unit(), time.Time{})))
 		}
 	}
-	// With all units it would be shorter by .2 standard deviations, 9 standard errors.
+	// With all units, it would be shorter by .2 standard deviations, or 9 standard errors.
 	if off := (sum/seeds - crowdMean) / (crowdSD / math.Sqrt(seeds*m)); math.Abs(off) > 3.5 {
 		t.Errorf("mean length of the baselines %.2f, %.1f standard errors from %v", sum/seeds, off, crowdMean)
 	}
@@ -150,7 +151,7 @@ func TestSimBaselineOfAgentsThatBeginTogether(t *testing.T) {
 	}
 }
 
-// Where agents are there for an episode each, all would come too early: none is left out.
+// If agents have one episode each, all units would be newcomers: none is left out.
 func TestSimBaselineOfShortLivedAgents(t *testing.T) {
 	a := newAgent(183)
 	a.edit = func(u *ingest.Unit) { u.Agent = u.Episode }

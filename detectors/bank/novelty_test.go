@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// paid is the reward of a decision that pays so much with a chance of .13, and else nothing.
+// paid returns the reward of a decision: much with probability .13, and otherwise nothing.
 func paid(much float64) func(*rand.Rand) float64 {
 	return func(rng *rand.Rand) float64 {
 		if rng.Float64() < .13 {
@@ -18,8 +18,8 @@ func paid(much float64) func(*rand.Rand) float64 {
 	}
 }
 
-// A click pays half. Neither the number of clicks nor, by much, the ranks of the rewards move: in 3,000 decisions, nothing was
-// found in any of three runs. What moves is that .5 is no value of the baseline.
+// A click pays half. This hardly moves the number of clicks and the ranks of the rewards: in 3,000 decisions, it was
+// not found in any of three runs. But .5 does not occur in the baseline.
 func TestAValueThatTheBaselineLacks(t *testing.T) {
 	held := 0
 	for run := range uint64(20) {
@@ -57,7 +57,7 @@ func TestAValueThatTheBaselineLacks(t *testing.T) {
 			held++
 		}
 	}
-	if held < 14 { // of 20, three standard errors below .9
+	if held < 14 { // three standard errors below .9 of 20
 		t.Errorf("the interval of the onset holds the change in %d of 20 runs", held)
 	}
 }

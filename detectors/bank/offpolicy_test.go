@@ -10,7 +10,7 @@ import (
 )
 
 // decisions makes the units of an agent single decisions in one of two situations. The agent takes the better action of
-// the situation with probability *skill, which pays with probability *pays, and the other one pays with probability .1.
+// the situation with probability *skill, which pays with probability *pays; the other action pays with probability .1.
 func decisions(a *agent, skill, pays *float64) {
 	const accepted = .8
 	a.edit = func(u *ingest.Unit) {
@@ -37,7 +37,7 @@ func decisions(a *agent, skill, pays *float64) {
 	}
 }
 
-// lastOffPolicy feeds units and returns the last estimate that a finding of drift carries, nil for none.
+// lastOffPolicy feeds units and returns the last estimate in a finding of drift; nil if there is none.
 func lastOffPolicy(a *agent, p *Policy, units int) (last *finding.OffPolicy) {
 	for _, f := range a.feed(p, units) {
 		if f.OffPolicy != nil {
@@ -105,7 +105,7 @@ func TestUnitsInAFaultAreNotEarned(t *testing.T) {
 	}
 }
 
-// resumedFrom returns the bank that a restart makes of another one.
+// resumedFrom returns the bank after a restart.
 func resumedFrom(t *testing.T, p *Policy) *Policy {
 	t.Helper()
 	parts, _, err := p.Changes()
@@ -119,7 +119,7 @@ func resumedFrom(t *testing.T, p *Policy) *Policy {
 	return again
 }
 
-// A gate says what the accepted policy would have earned on the units of the version.
+// A gate reports what the accepted policy would have earned on the units of the version.
 func TestGateSaysWhatTheAcceptedPolicyWouldHaveEarned(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(313)
 	skill, pays := .8, .7

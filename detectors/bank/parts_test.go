@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// ofGroups returns a bank with frozen baselines of two groups, group/1 and group/2, and what feeds them.
+// ofGroups returns a bank with frozen baselines of two groups, group/1 and group/2, and their agents.
 func ofGroups(t testing.TB) (*Policy, map[string]*agent) {
 	t.Helper()
 	p, agents := newBank(watch.DefaultConfig()), map[string]*agent{}
@@ -32,7 +32,7 @@ func ofGroups(t testing.TB) (*Policy, map[string]*agent) {
 	return p, agents
 }
 
-// What is written is what has changed, and what is frozen is written once.
+// Only what has changed is written, and what is frozen is written once.
 func TestChangesFollowTheChange(t *testing.T) {
 	p, agents := ofGroups(t)
 	wants := func(what string, want ...string) ingest.Parts {
@@ -80,7 +80,7 @@ func TestChangesFollowTheChange(t *testing.T) {
 	wants("a unit after it was resumed", "group/1/running", "policy")
 }
 
-// Groups that are left out are gone from the checkpoint with the next save.
+// Groups that are removed are removed from the checkpoint with the next save.
 func TestGroupsWithOtherLabelsAreGone(t *testing.T) {
 	p, _ := ofGroups(t)
 	parts, _, err := p.Changes()
@@ -100,7 +100,7 @@ func TestGroupsWithOtherLabelsAreGone(t *testing.T) {
 	}
 }
 
-// A checkpoint of which a part is missing, cut short, of another group, or of another version is refused.
+// A checkpoint with a part that is missing, truncated, from another group, or of another version is refused.
 func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 	p, _ := ofGroups(t)
 	whole, _, err := p.Changes()
@@ -145,7 +145,7 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 	})
 }
 
-// FuzzResume looks for state that makes a bank panic instead of giving an error.
+// FuzzResume looks for state that makes a bank panic instead of returning an error.
 func FuzzResume(f *testing.F) {
 	p := newBank(watch.DefaultConfig())
 	newAgent(130).feed(p, 30)

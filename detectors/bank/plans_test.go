@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// The parts of a bank are read by plans, with the result of the general decoder.
+// The parts of a bank are decoded by plans, with the same result as by the general decoder.
 func TestPartsAreReadByPlans(t *testing.T) {
 	for name, make := range savedCases() {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// agent makes the units of a made-up policy; its fields are what a test turns.
+// agent makes the units of an artificial policy; tests change its fields.
 type agent struct {
 	rng      *rand.Rand
 	policy   string
@@ -38,7 +38,7 @@ func newAgent(seed uint64) *agent {
 	}
 }
 
-// unit makes the next episode: about 20 steps, one a second.
+// unit returns the next episode: about 20 steps, one per second.
 func (a *agent) unit() *ingest.Unit {
 	length := 15 + a.rng.IntN(11)
 	at := ingest.Position{Offset: a.made}
@@ -88,7 +88,7 @@ func (a *agent) action() string {
 	return "a"
 }
 
-// feed gives n units to a bank and returns its findings.
+// feed passes n units to a bank and returns its findings.
 func (a *agent) feed(p *Policy, n int) []finding.Finding {
 	var found []finding.Finding
 	for range n {
@@ -231,8 +231,8 @@ func TestSimActionCollapseAndNewAction(t *testing.T) {
 	}
 }
 
-// An incident closes only after its alarms have resolved and 20 more units passed; then all detectors start from zero,
-// and the next drift is a new alarm.
+// An incident closes only after its alarms have resolved and 20 more units have passed. All detectors then start from
+// zero, and the next drift is a new alarm.
 func TestDriftResolvesAndComesAgain(t *testing.T) {
 	p := newBank(episodes(20_000))
 	a := newAgent(40)
@@ -330,7 +330,7 @@ func TestSimTelemetryFaults(t *testing.T) {
 	}
 }
 
-// A policy that always reaches the best return of its baseline is not broken telemetry.
+// A policy that always reaches the best return of its baseline is not a telemetry fault.
 func TestSimConstantBestReturnIsNoFault(t *testing.T) {
 	p := newBank(episodes(1e6))
 	a := newAgent(70)
@@ -342,7 +342,7 @@ func TestSimConstantBestReturnIsNoFault(t *testing.T) {
 	}
 }
 
-// A sparse reward that is never earned any more is a drift: its constant episodes are known from the baseline.
+// A sparse reward that is no longer earned is a drift, since the baseline includes episodes with a constant reward.
 func TestSparseRewardThatStopsIsNoFault(t *testing.T) {
 	p := newBank(episodes(1e6))
 	a := newAgent(75)
@@ -394,7 +394,7 @@ func TestSimSilence(t *testing.T) {
 	}
 }
 
-// Units that are not judged end a silence as others do, and are told for what they are.
+// Units that are not judged end a silence as other units do, and are reported as such.
 func TestSimSilenceEndsWithUnitsThatAreNotJudged(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	p, a := newBank(watch.DefaultConfig()), newAgent(80)
@@ -415,7 +415,7 @@ func TestSimSilenceEndsWithUnitsThatAreNotJudged(t *testing.T) {
 	}
 }
 
-// What is found does not depend on when the units arrived.
+// The findings do not depend on when units arrive.
 func TestSimSilenceDoesNotChangeWhatIsFound(t *testing.T) {
 	run := func(pause bool) (kept []finding.Finding, id string) {
 		p, a := newBank(episodes(20_000)), newAgent(85)
@@ -476,7 +476,7 @@ func TestVanishedSignalIsAFault(t *testing.T) {
 	}
 }
 
-// The reward of a task that is lost all the time is constant at a level that the baseline knows.
+// If a task is always lost, its reward is constant at a level that the baseline includes.
 func TestSimConstantRewardAtAKnownLevelIsNoFault(t *testing.T) {
 	p, a := newBank(episodes(1e6)), newAgent(88)
 	solved := true
@@ -504,7 +504,7 @@ func TestSimConstantRewardAtAKnownLevelIsNoFault(t *testing.T) {
 	}
 }
 
-// An alarm at the very unit that would complete a baseline keeps the unit, and itself, out of it.
+// An alarm at the unit that would complete a baseline excludes this unit from it.
 func TestSimAlarmAtTheFreezingUnit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -548,7 +548,7 @@ func TestSimRareSignals(t *testing.T) {
 	}
 }
 
-// A policy with ever more groups takes half of the limit at most, and another one half of what it leaves.
+// A policy with more and more groups uses at most half of the limit, and another policy half of what is left.
 func TestStreamLimit(t *testing.T) {
 	limit := capacity.NewStreamLimit(100)
 	feed := func(name string, seed uint64, groups int) *Policy {
@@ -686,7 +686,7 @@ func TestUnitsReadAgainAreIgnored(t *testing.T) {
 	}
 }
 
-// A bank that was saved and restored anywhere finds what an undisturbed one finds, bit by bit.
+// A bank that is saved and restored at any time has the same findings as an undisturbed one, bit for bit.
 func TestSimRestoredBankFindsTheSame(t *testing.T) {
 	run := func(cuts map[int]bool) []finding.Finding {
 		p := newBank(episodes(20_000))
@@ -735,7 +735,7 @@ func restored(t *testing.T, p *Policy) *Policy {
 	return q
 }
 
-// The shares of all groups of a policy sum to at most the whole budget, in whatever order they appear.
+// The shares of all groups of a policy add up to at most the whole budget, in any order of appearance.
 func TestSimGroupsShareOneBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -804,11 +804,11 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// Two modes at the mean and the spread of the baseline: what shifts and spreads cannot see, the sliding test does.
+// A distribution with two modes, but with the mean and the spread of the baseline, is only found by the sliding test.
 func TestChangeOfShapeAlarms(t *testing.T) {
 	split := false
 	a := newAgent(41)
-	a.edit = func(u *ingest.Unit) { // an episode's record with the return alone
+	a.edit = func(u *ingest.Unit) { // the record of an episode with only the return
 		u.Reward, u.Actions, u.ActionKind = ingest.Moments{}, nil, ingest.ActionNone
 		if u.Return = a.rng.NormFloat64(); split {
 			u.Return = math.Copysign(.95+.31*math.Abs(u.Return), u.Return)
@@ -830,8 +830,8 @@ func TestChangeOfShapeAlarms(t *testing.T) {
 	}
 }
 
-// An agent that still learns has no baseline to be held to: the warm-up is refused, and says so; once it has settled the
-// next one is accepted.
+// An agent that still learns has no valid baseline: the warm-up is refused, with a message. Once the agent has settled,
+// the next warm-up is accepted.
 func TestTrendingWarmUpIsRefused(t *testing.T) {
 	a := newAgent(150)
 	a.edit = func(*ingest.Unit) { a.mean = min(-1, a.mean+.004) }
@@ -851,7 +851,8 @@ func TestTrendingWarmUpIsRefused(t *testing.T) {
 	}
 }
 
-// Days that differ by more than their units are allowed for as dependence, and beyond a factor of 4 there is no promise.
+// Days that differ more than their units explain are allowed for as dependence; above a factor of 4, there is no
+// promise.
 func TestSimDifferentDaysAreAllowedFor(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -864,7 +865,7 @@ func TestSimDifferentDaysAreAllowedFor(t *testing.T) {
 			days := rand.New(rand.NewPCG(151, 2))
 			level := 0.0
 			a.edit = func(u *ingest.Unit) {
-				u.EndTS = a.made * int64(24*time.Hour) / 25 // 25 episodes a day
+				u.EndTS = a.made * int64(24*time.Hour) / 25 // 25 episodes per day
 				if a.made%25 == 0 {
 					level = c.level * days.NormFloat64()
 				}
@@ -900,7 +901,7 @@ func TestStricterOfOwnAndFleetBudgetHolds(t *testing.T) {
 	}
 }
 
-// The window of the sliding test is restored whole also where units without a value lie between those in it.
+// The window of the sliding test is completely restored, even if it spans units without a value.
 func TestSimRestoredWindowOfARareValue(t *testing.T) {
 	p := newBank(episodes(20_000))
 	a := newAgent(111)
@@ -913,7 +914,7 @@ func TestSimRestoredWindowOfARareValue(t *testing.T) {
 	}
 }
 
-// A group for which no branch of the policy is left promises nothing.
+// A group without any branch left for it has no promise.
 func TestNoPromiseWithoutRoom(t *testing.T) {
 	p := newBank(episodes(2000))
 	newAgent(172).feed(p, 499)
@@ -924,7 +925,7 @@ func TestNoPromiseWithoutRoom(t *testing.T) {
 	}
 }
 
-// An outcome of 0 and 1 that takes other values counts by them.
+// An outcome of 0 and 1 that takes other values is counted by its value.
 func TestSimOutcomeThatIsNoShareAnyMore(t *testing.T) {
 	sale := 1.
 	a := newAgent(173)
@@ -943,7 +944,7 @@ func TestSimOutcomeThatIsNoShareAnyMore(t *testing.T) {
 	}
 }
 
-// A stream that begins at the very unit at which the trail is pruned hides no other from it.
+// A stream that is added at the unit at which the trail is pruned does not hide other streams.
 func TestSimPruneSeesAllStreams(t *testing.T) {
 	p := newBank(episodes(2000))
 	a := newAgent(174)
@@ -966,7 +967,7 @@ func TestSimPruneSeesAllStreams(t *testing.T) {
 	}
 }
 
-// A restart changes no baseline id, also where there are zeros of both signs.
+// A restart does not change the ID of a baseline, even if it has zeros of both signs.
 func TestRestartKeepsTheIDOfZeros(t *testing.T) {
 	id := func(cut bool) string {
 		p := newBank(episodes(2000))
@@ -984,7 +985,8 @@ func TestRestartKeepsTheIDOfZeros(t *testing.T) {
 	}
 }
 
-// The next version of a policy follows all signals of the one before, also where both are more than the policy may have beside others.
+// The next version of a policy follows all signals of the current one, even if both together exceed the policy's part
+// of the limit.
 func TestSimSuccessorsLackNoSignals(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.OnNewVersion = watch.OnNewVersionRebaseline

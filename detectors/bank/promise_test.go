@@ -18,7 +18,7 @@ type law struct {
 	reward func(*rand.Rand) float64
 }
 
-// laws are those that the promise is measured on.
+// laws returns the laws that the promise is measured for.
 func laws() []law {
 	return []law{
 		{"normal", func(r *rand.Rand) float64 { return r.NormFloat64() }},
@@ -32,8 +32,8 @@ func laws() []law {
 	}
 }
 
-// simulation makes the episodes of a made-up policy: 15 to 25 steps with a reward, one of three actions and an outcome
-// of 0 or 1 each. Its fields are what a change changes.
+// simulation makes the episodes of an artificial policy: 15 to 25 steps, each with a reward, one of three actions and
+// an outcome of 0 or 1. Tests change its fields.
 type simulation struct {
 	rng           *rand.Rand
 	law           law
@@ -41,13 +41,13 @@ type simulation struct {
 	shares        []float64 // of the actions a, b, c
 	outcome       float64   // rate of the outcome
 	wander        float64   // standard deviation of a level that all steps of an episode share
-	keeps         float64   // correlation of that level from one episode to the next
+	keeps         float64   // correlation of that level between successive episodes
 	level         float64
 	made          int64
 
-	every  time.Duration          // mean time between units, 0 where they have none
-	season func(ts int64) float64 // what is added to the rewards at a time
-	told   func(day int64) int64  // the day that a unit names instead of its own
+	every  time.Duration          // mean time between units; 0 without times
+	season func(ts int64) float64 // added to the rewards at a time
+	told   func(day int64) int64  // the day that a unit reports instead of its own
 	now    int64
 }
 
@@ -57,14 +57,14 @@ func newSimulation(l law, seed, stream uint64) *simulation {
 	}
 }
 
-// unit makes the next episode.
+// unit returns the next episode.
 func (s *simulation) unit() *ingest.Unit { return s.unitOf(int64(15 + s.rng.IntN(11))) }
 
 func (s *simulation) group() ingest.Group {
 	return ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"})
 }
 
-// unitOf makes the next episode, of so many steps.
+// unitOf returns the next episode, with the given number of steps.
 func (s *simulation) unitOf(length int64) *ingest.Unit {
 	at := ingest.Position{Offset: s.made}
 	s.made++
@@ -89,7 +89,7 @@ func (s *simulation) unitOf(length int64) *ingest.Unit {
 	return u
 }
 
-// pass lets time pass, as in a Poisson process, and gives what the season adds.
+// pass advances the time as in a Poisson process, and returns what the season adds.
 func (s *simulation) pass(u *ingest.Unit) (level float64) {
 	if s.every == 0 {
 		return 0
@@ -120,10 +120,10 @@ func (s *simulation) success() float64 {
 	return 0
 }
 
-// sample makes n units, many more than a baseline has, so that their own error does not count. The simulation may have
-// changed: what is read of them is what a baseline of unchanged telemetry asks for.
+// sample returns n units, many more than a baseline has, so that their own error is negligible. If the simulation has
+// changed, they are still read as a baseline of unchanged telemetry requires.
 func (s *simulation) sample(n int) *battery.Sample {
-	g := newSimulation(s.law, 0, 0).frozen(100, 1000).groups[0] // shares of actions are read where there is a baseline
+	g := newSimulation(s.law, 0, 0).frozen(100, 1000).groups[0] // action shares are only read if there is a baseline
 	units := make([]*ingest.Unit, n)
 	for i := range units {
 		units[i] = s.unit()
@@ -135,7 +135,7 @@ func (s *simulation) sample(n int) *battery.Sample {
 	return battery.NewSample(&g.Battery, units, run)
 }
 
-// sdOf is the standard deviation of a quantity over the units.
+// sdOf returns the standard deviation of a quantity over the units.
 func sdOf(s *battery.Sample, signal, quantity string) float64 {
 	var m ingest.Moments
 	for i, c := range s.Columns {
@@ -148,8 +148,8 @@ func sdOf(s *battery.Sample, signal, quantity string) float64 {
 	return m.SD()
 }
 
-// frozen returns a bank with an accepted baseline of m units of the simulation, as from a file: no provisional baseline
-// came before it. Its budget is one false alarm in n units.
+// frozen returns a bank with an accepted baseline of m units of the simulation, without a provisional baseline before
+// it, as with a baseline from a file. Its budget is one false alarm in n units.
 func (s *simulation) frozen(m int, n float64) *Policy {
 	cfg := episodes(n)
 	cfg.Baseline.Units = m
@@ -161,8 +161,8 @@ func (s *simulation) frozen(m int, n float64) *Policy {
 	return p
 }
 
-// How long a baseline is measured: so many continuations, each until its first alarm or to censored times the budget,
-// and no more than longest times the budget together, or most units and ten times the budget where that is more.
+// The duration of a baseline's measurement: continuations runs, each until its first alarm or censored times the
+// budget, and in total at most longest times the budget, or most units plus ten times the budget if that is more.
 const (
 	continuations = 30
 	censored      = 20
@@ -170,8 +170,8 @@ const (
 	most          = 2_000_000
 )
 
-// runLength is the mean number of units to the first alarm where nothing has changed, estimated as units per alarm over
-// independent continuations; a lower bound of it where there was none.
+// runLength returns the mean number of units until the first alarm without a change: the number of units per alarm over
+// independent continuations, or a lower bound if there was no alarm.
 func runLength(j *battery.Judge, s *battery.Sample, rng *rand.Rand, n float64) float64 {
 	var c battery.Count
 	for range continuations {
@@ -184,8 +184,8 @@ func runLength(j *battery.Judge, s *battery.Sample, rng *rand.Rand, n float64) f
 	return c.ARL0()
 }
 
-// kept returns ARL0 in multiples of the budget for many baselines of m units, sorted. Edit, where it is given, changes
-// the tests of each, which were calibrated with an allowance.
+// kept returns ARL0 in multiples of the budget for many baselines of m units, sorted. edit, if not nil, changes the
+// tests of each baseline after their calibration with an allowance.
 func (s *simulation) kept(pool *battery.Sample, baselines, m int, n float64, edit func(j *battery.Judge, allowance float64)) []float64 {
 	ratios := make([]float64, baselines)
 	for i := range ratios {
@@ -201,14 +201,14 @@ func (s *simulation) kept(pool *battery.Sample, baselines, m int, n float64, edi
 	return ratios
 }
 
-// keeping is the share of sorted ratios that are at least 1.
+// keeping returns the share of sorted ratios that are at least 1.
 func keeping(ratios []float64) float64 {
 	i, _ := slices.BinarySearch(ratios, 1)
 	return float64(len(ratios)-i) / float64(len(ratios))
 }
 
-// delayOf measures how long the change from one sample to the other takes to be found, over runs that all find it or end
-// after most units: the mean, and how many runs were discarded for an alarm before the change.
+// delayOf returns the mean delay until a change from one sample to the other is found, over runs that all find it or
+// end after most units, and the number of runs discarded because of an alarm before the change.
 func delayOf(j *battery.Judge, before, after *battery.Sample, rng *rand.Rand, runs, most int) (units float64, discarded int) {
 	d := j.Delays(before, after, rng, runs, most, math.MaxInt)
 	return (d.Found.Mean*float64(d.Found.N) + float64(d.Missed*most)) / float64(runs), d.Discarded
@@ -243,7 +243,7 @@ func TestSimJudgeAlarmsWhereTheBankDoes(t *testing.T) {
 	}
 }
 
-// compare returns the same units, which drift more and more, to a judge and to a bank until one alarms.
+// compare passes the same units, which drift more and more, to a judge and to a bank until one of them alarms.
 func compare(t *testing.T, s *simulation, j *battery.Judge, p *Policy, g *group) (alarms int) {
 	t.Helper()
 	for s.shift = 0; s.shift < 2; s.shift += .005 {
@@ -263,7 +263,7 @@ func compare(t *testing.T, s *simulation, j *battery.Judge, p *Policy, g *group)
 	return 0
 }
 
-// The promise is that nine baselines in ten keep the budget. The bound is three standard errors below.
+// The promise is that nine of ten baselines keep the budget. The bound is three standard errors below.
 func TestSimNineBaselinesInTenKeepTheBudget(t *testing.T) {
 	const each, m, n = 8, 500, 200
 	var ratios []float64
@@ -277,7 +277,7 @@ func TestSimNineBaselinesInTenKeepTheBudget(t *testing.T) {
 	}
 }
 
-// Without any precaution such a shift takes 23 units to find at this budget (docs/detection.md).
+// Without precautions, it takes 23 units to find such a shift at this budget (docs/detection.md).
 func TestSimDelayOfAShiftByOneStandardDeviation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

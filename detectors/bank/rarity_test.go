@@ -13,8 +13,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// shop makes the episodes of a policy that shows offers, of so many steps each: one of three actions, and a click at a
-// rate, which is the reward too.
+// shop makes the episodes, with the given number of steps, of a policy that shows offers: one of three actions, and a
+// click at a given rate, which is also the reward.
 type shop struct {
 	rng   *rand.Rand
 	rate  float64
@@ -72,7 +72,7 @@ func (s *shop) frozen(m int, n float64) *Policy {
 	return p
 }
 
-// until returns after how many units a bank first says that something drifts, most at most.
+// until returns the number of units up to a bank's first finding of a drift, at most most.
 func (s *shop) until(p *Policy, most int) (units int, alarm bool) {
 	for i := 1; i <= most; i++ {
 		if len(alarmsIn(p.Observe(s.unit(), time.Time{}))) > 0 {
@@ -82,7 +82,7 @@ func (s *shop) until(p *Policy, most int) (units int, alarm bool) {
 	return most, false
 }
 
-// untilKnown returns after how many units the rate of the clicks is known, or the bank says that something drifts.
+// untilKnown returns the number of units until the rate of the clicks is known, or the bank finds a drift.
 func (s *shop) untilKnown(p *Policy) (units int, alarm bool) {
 	for of := clicks(p); !rarityOf(of).Known() && !alarm; units++ {
 		_, alarm = s.until(p, 1)
@@ -90,14 +90,14 @@ func (s *shop) untilKnown(p *Policy) (units int, alarm bool) {
 	return units, alarm
 }
 
-// again returns a shop that goes on with other clicks.
+// again returns a shop that continues with other random clicks.
 func (s *shop) again() *shop {
 	next := *s
 	next.rng = rand.New(rand.NewPCG(s.rng.Uint64(), 0))
 	return &next
 }
 
-// rarely returns a shop and its bank of a baseline with at least five clicks.
+// rarely returns a shop and its bank, with a baseline that has at least five clicks.
 func rarely(seed uint64, stream *uint64, rate float64, steps, m int, n float64) (*shop, *Policy) {
 	for {
 		s := newShop(seed, *stream, rate, steps)
@@ -108,19 +108,19 @@ func rarely(seed uint64, stream *uint64, rate float64, steps, m int, n float64) 
 	}
 }
 
-// clicks is the quantity of the clicks.
+// clicks returns the quantity of the clicks.
 func clicks(p *Policy) *stream.Quantity {
 	g := p.groups[0]
 	i, _ := g.Find("outcome.click")
 	return g.Streams[i].Find("mean")
 }
 
-// A click rate of 3.8 % that falls, of a policy whose units are single decisions, with the default size of the baseline.
-// How soon is a question of how well the rate is known by then (docs/detection-measured.md).
+// A click rate of 3.8 % that falls, for a policy whose units are single decisions, with the default baseline size. The
+// delay depends on how precisely the rate is known by then (docs/detection-measured.md).
 func TestSimRareOutcomesThatChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate        float64
-		after, most int // units at the rate of the baseline, and those in which the change is found; 0 where there is none
+		after, most int // number of units at the baseline's rate, and of those in which the change is found; 0 if there is none
 	}{
 		"to nothing, soon":  {0, 500, 1000},
 		"to nothing":        {0, 15_500, 600},
@@ -144,8 +144,8 @@ func TestSimRareOutcomesThatChange(t *testing.T) {
 	}
 }
 
-// Right behind the baseline of a rate of 3.8 %, once about 300 clicks are known, the fall to nothing and to a half is found in six of
-// six runs each. A set has a chance of .03 to miss a half (TestSimRarityKnowsItsRate).
+// Right after a baseline with a rate of 3.8 %, once about 300 clicks are known, a fall to nothing and to a half is
+// found in six of six runs each. Such a set misses a half with probability .03 (TestSimRarityKnowsItsRate).
 func TestSimRareOutcomesRightBehindTheirBaseline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -176,9 +176,9 @@ func TestSimRareOutcomesRightBehindTheirBaseline(t *testing.T) {
 	}
 }
 
-// Baselines that show 5 % or more, by luck at 3.8 % or because that is the rate: nothing, and half, are found in as many
-// decisions as would have 38 and 190 clicks, at 3.8 % 1,000 and 5,000. For larger rates, the bound is three standard errors
-// below .99 (TestSimRarityKnowsItsRate).
+// Baselines with a rate of 5 % or more, by chance at 3.8 % or because that is the rate: a fall to nothing and to a half
+// is found within the number of decisions in which 38 and 190 clicks are expected, at 3.8 % 1,000 and 5,000. For larger
+// rates, the bound is three standard errors below .99 (TestSimRarityKnowsItsRate).
 func TestSimRareOutcomesWhateverTheirBaselineShows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -228,7 +228,7 @@ func TestSimRareOutcomesWhateverTheirBaselineShows(t *testing.T) {
 	}
 }
 
-// A rise is judged by the frequency test too, so that a large one is found soon.
+// A rise is also judged by the frequency test, so a large one is found soon.
 func TestSimOutcomesThatBecomeFrequent(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate, to float64
@@ -255,7 +255,8 @@ func TestSimOutcomesThatBecomeFrequent(t *testing.T) {
 	}
 }
 
-// While the count goes on, false alarms stay within the budget of the policy's tests. The bound is three standard errors above.
+// While rare values are still counted, false alarms stay within the budget of the policy's tests. The bound is three
+// standard errors above.
 func TestSimCountingRareOutcomesKeepsTheBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -277,8 +278,8 @@ func TestSimCountingRareOutcomesKeepsTheBudget(t *testing.T) {
 	}
 }
 
-// A fall that begins while the count goes on is found, or the count would take it for normal. The bound for a half is three
-// standard errors below .9.
+// A fall that begins while rare values are still counted is found; otherwise the count would include it as normal. The
+// bound for a half is three standard errors below .9.
 func TestSimChangesWhileRareOutcomesAreCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -304,7 +305,7 @@ func TestSimChangesWhileRareOutcomesAreCounted(t *testing.T) {
 	}
 }
 
-// The stream says how far the count is, also after a restart.
+// The stream reports the progress of the count, also after a restart.
 func TestRareOutcomesSayWhatTheyWaitFor(t *testing.T) {
 	note := func(p *Policy) string {
 		p.Publish()
@@ -345,7 +346,7 @@ func TestRareOutcomesSayWhatTheyWaitFor(t *testing.T) {
 	}
 }
 
-// A restart in between changes nothing: the limits are part of the state.
+// A restart in between changes nothing, since the limits are part of the state.
 func TestRareOutcomesAfterARestart(t *testing.T) {
 	stream := uint64(0)
 	s, p := rarely(401, &stream, .038, 1, 500, 20_000)

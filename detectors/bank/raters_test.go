@@ -15,8 +15,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// TestRatersSurviveARestart has a policy judge ratings of a hundred raters, with and without restarts. A version that gets a
-// baseline of its own keeps what is known of them.
+// TestRatersSurviveARestart judges a policy rated by a hundred raters, with and without restarts. A version with its
+// own baseline keeps what is known about them.
 func TestRatersSurviveARestart(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.Baseline.Units, cfg.OnNewVersion = 150, watch.OnNewVersionRebaseline
@@ -65,7 +65,7 @@ func TestRatersSurviveARestart(t *testing.T) {
 	}
 }
 
-// A version that is rated higher gets a baseline of its own. That other people rate it later changes nothing.
+// A version that is rated higher gets its own baseline. Other people who rate it later change nothing.
 func TestNewRatersOfAVersionWithABaselineOfItsOwn(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.Baseline.Units, cfg.OnNewVersion = 300, watch.OnNewVersionRebaseline
@@ -102,8 +102,8 @@ func TestNewRatersOfAVersionWithABaselineOfItsOwn(t *testing.T) {
 	}
 }
 
-// Each of many ratings in a row is the first one of its rater: none has a level yet, but the signal is there. Afterwards
-// people stop rating, which is a fault.
+// Many consecutive ratings are each the first of their rater: none has a level yet, but the signal is present. When
+// people then stop rating, that is a fault.
 func TestFirstRatingsAreNotMissing(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.Baseline.Units = 600
@@ -128,7 +128,7 @@ func TestFirstRatingsAreNotMissing(t *testing.T) {
 	}
 }
 
-// Late ratings of a version that another one has replaced, and that was rated lower, become no level.
+// Late ratings of a version that was replaced, and was rated lower, do not affect levels.
 func TestRetiredVersionsTeachNoLevels(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.Baseline.Units, cfg.OnNewVersion = 150, watch.OnNewVersionRebaseline

@@ -19,7 +19,7 @@ func rebaselining() watch.Config {
 	return cfg
 }
 
-// release is an agent that runs several versions side by side, each with a mean of its own.
+// release is an agent that runs several versions side by side, each with its own mean.
 type release struct {
 	*agent
 	means map[string]float64
@@ -29,7 +29,7 @@ func newRelease(seed uint64) *release {
 	return &release{newAgent(seed), map[string]float64{"p1": -2, "p2": -1, "p3": 1}}
 }
 
-// run gives n units of each version to a bank, one of each in every round, and returns the findings.
+// run passes n units of each version to a bank, one per version in every round, and returns the findings.
 func (r *release) run(p *Policy, n int, versions ...string) []finding.Finding {
 	var found []finding.Finding
 	for range n {
@@ -68,7 +68,8 @@ func TestSimNewVersionWarmsUpBesideTheOld(t *testing.T) {
 	if g.Units != 1499 || p.limit.Taken() != streams/2 {
 		t.Errorf("%d units, %d of %d streams", g.Units, p.limit.Taken(), streams)
 	}
-	// No toggling while both are live: the old version is ignored, the new one is judged by its own baseline.
+	// The versions do not alternate while both are live: the old one is ignored, and the new one is judged with its own
+	// baseline.
 	p = restored(t, p)
 	if alarms := alarmsIn(r.run(p, 600, "p1", "p2")); len(alarms) > 0 {
 		t.Errorf("alarms after the take-over: %v", alarms)
@@ -101,7 +102,7 @@ func TestSimOldVersionIsStillJudged(t *testing.T) {
 	if f := found[i]; f.After.Policy != "p1" || slices.Contains(f.Changed, "policy") {
 		t.Errorf("the alarm names version %+v, changed %v", f.After, f.Changed)
 	}
-	// Never from the units of an open incident.
+	// Units of an open incident are not collected.
 	before := shownGroup(p).Lineage.NextUnits
 	r.run(p, 100, "p1", "p2")
 	if after := shownGroup(p).Lineage.NextUnits; after != before {
@@ -117,7 +118,7 @@ func TestSimThirdVersionIsJudgedByThePresentBaseline(t *testing.T) {
 	if len(alarmsIn(r.run(p, 60, "p1", "p2", "p3"))) == 0 {
 		t.Error("a third version that differs is not found")
 	}
-	// Where the one that warmed up has gone, another may.
+	// If the version that was warming up is gone, another one may warm up.
 	p, r = newBank(rebaselining()), newRelease(73)
 	r.run(p, 500, "p1")
 	r.run(p, 50, "p1", "p2")
@@ -131,7 +132,7 @@ func TestSimThirdVersionIsJudgedByThePresentBaseline(t *testing.T) {
 	}
 }
 
-// A version that comes back after its successor has gone counts as new.
+// A version that returns after its successor is gone counts as new.
 func TestSimRollbackWarmsUpAnew(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(74)
 	r.run(p, 500, "p1")
@@ -150,7 +151,7 @@ func TestSimRollbackWarmsUpAnew(t *testing.T) {
 	}
 }
 
-// Where the old version has no baseline yet, the new one takes over as soon as it has a first one, and grows on.
+// If the old version has no baseline yet, the new one takes over with its first baseline, and keeps collecting.
 func TestNewVersionDuringTheFirstWarmUp(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(75)
 	r.run(p, 80, "p1")
@@ -197,7 +198,7 @@ func TestUnitsWithoutAVersionAreOfThePresentOne(t *testing.T) {
 	}
 }
 
-// A bank that calibrates in the background, or is restored again and again, finds the same.
+// A bank that calibrates in the background, or is restored repeatedly, has the same findings.
 func TestRebaselineFindsTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -236,7 +237,7 @@ func TestRebaselineFindsTheSame(t *testing.T) {
 	}
 }
 
-// Anyone who goes back to compare has all versions judged.
+// After a change back to compare, all versions are judged.
 func TestSimRebaselineSwitchedOff(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(79)
 	r.run(p, 500, "p1")
@@ -254,7 +255,7 @@ func TestSimRebaselineSwitchedOff(t *testing.T) {
 	}
 }
 
-// An incident of a version that is gone cannot close. It does not keep the one that followed from warming up.
+// An incident of a version that is gone cannot close. It does not prevent the next version from warming up.
 func TestSimIncidentOfAVersionThatIsGone(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(77)
 	r.run(p, 500, "p1")
@@ -271,7 +272,8 @@ func TestSimIncidentOfAVersionThatIsGone(t *testing.T) {
 	}
 }
 
-// A version that was restored while it warmed up is saved when it takes over, or a restart would lose it, and its last unit.
+// A version that was restored during its warm-up is saved when it takes over. Otherwise a restart would lose it and its
+// last unit.
 func TestSimTakeOverAfterARestartIsSaved(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(71)
 	r.run(p, 500, "p1")
@@ -284,8 +286,8 @@ func TestSimTakeOverAfterARestartIsSaved(t *testing.T) {
 	}
 }
 
-// Units of a version that was followed by another one are not judged, but later ones are found in the trail all the same:
-// while it fills, and when it is full.
+// Units of a version that was replaced are not judged, but later units are still found in the trail, both while it
+// fills and when it is full.
 func TestIgnoredUnitsKeepTheirPlaceInTheTrail(t *testing.T) {
 	cfg := rebaselining()
 	cfg.Baseline.Units = 120

@@ -11,9 +11,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A baseline collected during a steep rise is promised: the rise is no dependence. What stands where the rise has ended
-// raises no more alarms than the budget allows, also if its returns depend on one another, and a fall below the start of
-// the rise is found.
+// A baseline collected during a steep rise has a promise, since the rise does not count as dependence. If the level
+// settles after the rise, there are no more alarms than the budget allows, even if returns depend on each other, and a
+// fall below the start of the rise is found.
 func TestSimASteepRiseIsPromised(t *testing.T) {
 	const budget, before, units, runs = 2000, 600, 2400, 4
 	alarms, seed := 0, uint64(4200)
@@ -51,14 +51,14 @@ func TestSimASteepRiseIsPromised(t *testing.T) {
 	}
 }
 
-// While the return of a policy that learns rises, days still differ. What the rise does not explain is allowed for: bad days
-// are no alarm, or there is no promise. A rise alone is not taken for different days.
+// While the return of a policy that learns rises, days may still differ. What the rise does not explain is allowed for:
+// bad days raise no alarm, or there is no promise. A rise alone does not count as different days.
 func TestSimDaysDifferDuringARise(t *testing.T) {
 	const budget, perDay, before, units, runs = 2000, 50, 500, 2000, 12
 	for _, c := range []struct {
 		name       string
 		days, rise float64 // in standard deviations of a return: of the level of a day, and over the baseline
-		promised   float64 // least number of runs with a promise
+		promised   float64 // minimum number of runs with a promise
 	}{{"alike", 0, 3, runs}, {"alike, steep", 0, 20, runs}, {"different", .5, 1, 0}} {
 		alarms, promised := 0, 0.
 		for run := range uint64(runs) {

@@ -25,16 +25,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// savedCase is a bank at the unit at which its snapshot was written, and what comes after.
+// savedCase is a bank at the unit at which its snapshot was written, and the units that follow.
 type savedCase struct {
 	cfg  watch.Config
-	next func() *ingest.Unit // the units, from the first one on
-	cut  int                 // units before the snapshot
-	more int                 // units that change comes with, after it
+	next func() *ingest.Unit // returns the units, beginning with the first
+	cut  int                 // number of units before the snapshot
+	more int                 // number of units after it, during which a change begins
 }
 
-// shopping edits an agent's units so that they have, beside the rest, an outcome of 0 and 1 of which the mean is given, one
-// that hardly ever comes, one that is constant at first, and from unit 150 on an observation that was not there before.
+// shopping edits an agent's units to also have an outcome of 0 and 1 with a given mean, a very rare outcome, one that
+// is constant at first, and, from unit 150 on, a new observation.
 func shopping(a *agent) func(*ingest.Unit) {
 	return func(u *ingest.Unit) {
 		outcome := func(signal string, rate float64) {
@@ -58,7 +58,7 @@ func shopping(a *agent) func(*ingest.Unit) {
 	}
 }
 
-// savedCases are banks that have, between them, all that a snapshot can hold.
+// savedCases returns banks that together have everything that a snapshot can contain.
 func savedCases() map[string]func() savedCase {
 	shop := func(units int, edit func(a *agent, u *ingest.Unit), cut, more int) savedCase {
 		cfg := episodes(2000)
@@ -139,7 +139,7 @@ func (c *savedCase) feed(p *Policy, n int) (found []finding.Finding) {
 	return found
 }
 
-// Snapshots of the formats before, by their number. Those of format 9 have what format 10 keeps packed.
+// Numbers of older formats whose snapshots are kept. Those of format 9 contain what format 10 packs.
 const (
 	savedIn7 = "7"
 	savedIn9 = "9"
@@ -155,7 +155,7 @@ func readSaved(t testing.TB, format, name string) (parts ingest.Parts) {
 	return parts
 }
 
-// readPacked decodes a file of CBOR that gzip has packed.
+// readPacked decodes a gzipped CBOR file.
 func readPacked(t testing.TB, path string, into any) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -176,7 +176,7 @@ func readPacked(t testing.TB, path string, into any) {
 	}
 }
 
-// A snapshot that the build before wrote goes on as the bank that wrote it.
+// A snapshot written by an older build continues like the bank that wrote it.
 func TestSnapshotsOfTheFormatBefore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -208,7 +208,7 @@ func goesOnFrom(t *testing.T, format, name string, make func() savedCase) {
 		want, got := foundBefore(t, name), twin.feed(resumed, c.more)
 		for i := range min(len(got), len(want)) {
 			want[i].Promise = saidBefore(got[i].Promise, want[i].Promise)
-			for k := range min(len(got[i].Shifts), len(want[i].Shifts)) { // the format before had neither
+			for k := range min(len(got[i].Shifts), len(want[i].Shifts)) { // the older format had neither
 				want[i].Shifts[k].Better, want[i].Shifts[k].Turn = got[i].Shifts[k].Better, got[i].Shifts[k].Turn
 			}
 		}
@@ -229,17 +229,17 @@ func goesOnFrom(t *testing.T, format, name string, make func() savedCase) {
 	})
 }
 
-// wordsBefore is how the build before says how many blocks a change takes.
+// wordsBefore matches the older build's sentence about the number of blocks that a change takes.
 var wordsBefore = regexp.MustCompile(`a change takes about (\d+) of them, (\d+) steps, at least`)
 
-// newWords replaces the words of builds before.
+// newWords replaces the words of older builds.
 var newWords = strings.NewReplacer(
 	"a change is detected after at least about", "detecting a change takes at least about",
 	"of the baseline have the signal", "in the baseline contain the signal", "has a baseline of its own", "now has its own baseline",
 	" and is now ", " and is ",
 )
 
-// saidBefore returns a promise in the words of the build before, if those of its twin are. It did not say that a
+// saidBefore returns a promise in the words of the older build, if its twin uses them. That build did not report that a
 // baseline covers less than a day, only that it does not cover the week, and did not reduce the promise for that.
 func saidBefore(twin, p finding.Promise) finding.Promise {
 	const week = "the baseline does not cover the weekly cycle twice"
@@ -255,7 +255,7 @@ func saidBefore(twin, p finding.Promise) finding.Promise {
 	return p
 }
 
-// withoutNew leaves out what the build of that time did not say: the reach, and how well rare rates are known.
+// withoutNew removes what older builds did not report: the reach, and how well rare rates are known.
 func withoutNew(s finding.GroupSummary) finding.GroupSummary {
 	s.Streams = slices.Clone(s.Streams)
 	for i := range s.Streams {
@@ -271,9 +271,9 @@ func withoutNew(s finding.GroupSummary) finding.GroupSummary {
 	return s
 }
 
-// judgedBefore returns the summary at which the build before arrived, if it calibrated a baseline otherwise than this
-// build does. The bank of a snapshot keeps its tests. What is calibrated after the snapshot, in fault and successor, is of this build.
-// For all other snapshots that is the summary of a new bank.
+// judgedBefore returns the summary that the older build computed, if it calibrated a baseline differently. A bank
+// restored from a snapshot keeps its tests, but what is calibrated after the snapshot, in fault and successor, is
+// calibrated by this build. For all other snapshots, judgedBefore returns the summary of a new bank.
 func judgedBefore(t *testing.T, format, name string, now finding.GroupSummary) (before finding.GroupSummary) {
 	t.Helper()
 	path := savedFile(format, name+".after")
@@ -284,7 +284,7 @@ func judgedBefore(t *testing.T, format, name string, now finding.GroupSummary) (
 	return before
 }
 
-// foundBefore returns the findings after the snapshots of the build before, which calibrated with another dependence
+// foundBefore returns the findings after the snapshots of the older build, which calibrated with another dependence
 // factor.
 func foundBefore(t *testing.T, name string) (found []finding.Finding) {
 	t.Helper()
@@ -292,7 +292,7 @@ func foundBefore(t *testing.T, name string) (found []finding.Finding) {
 	return found
 }
 
-// bits are what can be told apart of a value, behind pointers too.
+// bits returns a complete encoding of a value, including what pointers refer to.
 func bits(t *testing.T, value any) []byte {
 	t.Helper()
 	mode, err := cbor.EncOptions{Sort: cbor.SortCanonical, NaNConvert: cbor.NaNConvertNone, Time: cbor.TimeUnixMicro}.EncMode()
@@ -306,8 +306,9 @@ func bits(t *testing.T, value any) []byte {
 	return b
 }
 
-// alike reports whether two values are the same, except for words that were changed and the rounding of calibrations: numbers may differ by 1e-8 of
-// themselves, since a bank that was restored keeps the thresholds of the build that calibrated it.
+// alike reports whether two values are the same, except for words that were changed and for the rounding of
+// calibrations: numbers may differ by a factor of 1e-8, since a restored bank keeps the thresholds of the build that
+// calibrated it.
 func alike(t *testing.T, got, want any) bool {
 	t.Helper()
 	items := func(value any) (all any) {
@@ -337,7 +338,7 @@ func alikeItems(got, want any) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// edited returns a part after its items were changed: maps by the numbers of their fields.
+// edited returns a part with changed fields: maps by field number.
 func edited(t *testing.T, part []byte, change func(map[any]any)) []byte {
 	t.Helper()
 	var items map[any]any
@@ -365,7 +366,8 @@ func eachQuantity(group map[any]any, visit func(map[any]any)) {
 	}
 }
 
-// What a build to come has added to a snapshot is passed over, a test of an unknown kind too, and all else goes on as it was.
+// What a later build has added to a snapshot is ignored, including an unknown kind of test, and everything else
+// continues unchanged.
 func TestUnknownTestOfASnapshot(t *testing.T) {
 	c := savedCases()["judged"]()
 	p := newBank(c.cfg)
@@ -392,7 +394,8 @@ func TestUnknownTestOfASnapshot(t *testing.T) {
 	}
 }
 
-// A snapshot from before there was a kind of test keeps its baselines: the other tests go on, and the next baseline has it.
+// A snapshot from before a kind of test existed keeps its baselines: the other tests continue, and the next baseline
+// includes it.
 func TestSimMissingTestOfASnapshot(t *testing.T) {
 	c := savedCases()["judged"]()
 	p := newBank(c.cfg)
@@ -436,7 +439,7 @@ func TestSimMissingTestOfASnapshot(t *testing.T) {
 	}
 }
 
-// Nothing that a snapshot is to hold is forgotten, or mixed up, on the way into its wire form and back.
+// No field of a snapshot is lost or confused on the way to its wire form and back.
 func TestEveryFieldIsSaved(t *testing.T) {
 	group, all, policy := &group{}, &gate.Gates{}, &frozen{}
 	for _, to := range []any{group, all, policy} {

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// BenchmarkChanges writes a group that has judged a unit since it was saved.
+// BenchmarkChanges encodes a group that has judged a unit since the last save.
 func BenchmarkChanges(b *testing.B) {
 	p := newBank(watch.DefaultConfig())
 	newAgent(140).feed(p, 1100)
@@ -31,7 +31,7 @@ func BenchmarkChanges(b *testing.B) {
 	b.ReportMetric(float64((cpu(b)-begun).Microseconds())/float64(b.N), "cpu-us/op")
 }
 
-// BenchmarkSummary describes a group that has judged a unit since it was shown.
+// BenchmarkSummary summarizes a group that has judged a unit since it was last shown.
 func BenchmarkSummary(b *testing.B) {
 	p := newBank(watch.DefaultConfig())
 	newAgent(140).feed(p, 1100)
@@ -45,7 +45,7 @@ func BenchmarkSummary(b *testing.B) {
 	b.ReportMetric(float64((cpu(b)-begun).Microseconds())/float64(b.N), "cpu-us/op")
 }
 
-// BenchmarkResume reads a group that has judged units from its parts, and describes it.
+// BenchmarkResume restores a group that has judged units from its parts, and summarizes it.
 func BenchmarkResume(b *testing.B) {
 	p := newBank(watch.DefaultConfig())
 	newAgent(140).feed(p, 1100)

@@ -17,8 +17,8 @@ const day = int64(24 * time.Hour)
 // meanSD is the standard deviation of the mean reward of a simulation's episodes, which have 20 steps on average.
 const meanSD = .2265
 
-// weekly makes a simulation of which m units come in so many weeks, and whose rewards follow a season, in standard deviations
-// of an episode's mean reward.
+// weekly returns a simulation that makes m units over a number of weeks, whose rewards follow a season, in standard
+// deviations of an episode's mean reward.
 func weekly(m int, weeks float64, season func(ts int64) float64, seed, stream uint64) *simulation {
 	s := newSimulation(laws()[0], seed, stream)
 	s.every = time.Duration(weeks * 7 * float64(day) / float64(m))
@@ -27,7 +27,7 @@ func weekly(m int, weeks float64, season func(ts int64) float64, seed, stream ui
 	return s
 }
 
-// weekend is a season of weekends that lie higher by 1.
+// weekend is a season that is higher by 1 on weekends.
 func weekend(ts int64) float64 {
 	if (ts/day+3)%7 >= 5 {
 		return 1
@@ -40,7 +40,8 @@ func rewardMean(p *Policy) *stream.Quantity {
 	return p.groups[0].Streams[i].Find("mean")
 }
 
-// Weekends that differ by a standard deviation: false alarms stay within the budget, and a shift by as much is found.
+// If weekends differ by a standard deviation, false alarms stay within the budget, and a shift of the same size is
+// found.
 func TestSimSeasonIsRankedWithinStrata(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -67,12 +68,12 @@ func TestSimSeasonIsRankedWithinStrata(t *testing.T) {
 	if keeping(ratios) < .8 { // promised for nine of ten
 		t.Errorf("ARL0/N %.2f: too many false alarms", ratios)
 	}
-	if got, se := mean(delays); got > 45+3*se { // without a season it is 31 at ten times the budget
+	if got, se := mean(delays); got > 45+3*se { // without a season, it is 31 at ten times the budget
 		t.Errorf("a shift by a standard deviation took %.1f ± %.1f units", got, se)
 	}
 }
 
-// A snapshot goes on to the same alarm, of a weekend too, and what it says is without the season.
+// A restored bank raises the same alarm, including that of a weekend, and reports values with the season removed.
 func TestSimSeasonSurvivesARestart(t *testing.T) {
 	s := weekly(500, 6, weekend, 231, 0)
 	p := s.frozen(500, 2000)
@@ -106,7 +107,7 @@ func TestSimSeasonSurvivesARestart(t *testing.T) {
 	}
 }
 
-// A unit without a time is ranked among all.
+// A unit without a time is ranked among all units.
 func TestSimSeasonOfAUnitWithoutATime(t *testing.T) {
 	s := weekly(500, 6, weekend, 232, 0)
 	p := s.frozen(500, 2000)
@@ -124,8 +125,8 @@ func TestSimSeasonOfAUnitWithoutATime(t *testing.T) {
 	}
 }
 
-// Days that have a level of their own each, whatever the weekday, are no season: strata that seem to explain some of it by
-// chance leave the factor above 4.
+// Days that each have their own random level, regardless of the weekday, are not a season: strata that seem to explain
+// part of it by chance leave the factor above 4.
 func TestSimDifferentDaysAreNoSeason(t *testing.T) {
 	for seed := range uint64(5) {
 		levels := newSimulation(laws()[0], 233, seed).rng
@@ -150,7 +151,7 @@ func sameFindings(a, b []finding.Finding) bool {
 	})
 }
 
-// An outcome that is a number has its season like all else.
+// A numeric outcome has a season as other signals do.
 func TestSimOutcomesHaveASeason(t *testing.T) {
 	s, p := weekly(500, 6, weekend, 235, 0), newBank(episodes(2000))
 	feed := func(n int) (found []finding.Finding) {

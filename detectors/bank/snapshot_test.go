@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Snapshot writes all parts at once.
+// Snapshot writes all parts together.
 func (p *Policy) Snapshot(w io.Writer) error {
 	p.Lost()
 	parts, _, err := p.Changes()
@@ -18,7 +18,7 @@ func (p *Policy) Snapshot(w io.Writer) error {
 	return gob.NewEncoder(w).Encode(parts)
 }
 
-// Restore reads what Snapshot wrote into a new bank.
+// Restore reads the output of Snapshot into a new bank.
 func (p *Policy) Restore(r io.Reader, now time.Time) error {
 	var parts ingest.Parts
 	if err := gob.NewDecoder(r).Decode(&parts); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// What a real bank publishes is what plain statistics of its units say.
+// The summary of a bank agrees with plain statistics of its units.
 func TestSummaryAgreesWithPlainStatistics(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(200)
 	var returns, baseline []float64

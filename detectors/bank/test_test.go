@@ -32,7 +32,7 @@ func givenOf(q *stream.Quantity) *stream.GivenTest {
 	return t
 }
 
-// drop leaves out the test of a type.
+// drop removes the test of a type.
 func drop[T stream.Test](q *stream.Quantity) {
 	q.Tests = slices.DeleteFunc(q.Tests, func(t stream.TestOfKind) bool {
 		_, is := t.Test.(T)

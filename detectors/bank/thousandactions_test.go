@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// The catalogs of recommenders.
+// Item catalogs of recommenders.
 var catalogs = []struct {
 	name           string
 	actions, steps int
@@ -40,7 +40,7 @@ func TestSimThousandsOfActionsKeepTheBudget(t *testing.T) {
 		}
 	}
 	t.Logf("%d incidents in 30,000 episodes", all)
-	// The budget allows .33, and a Poisson count of that mean exceeds 2 one time in two hundred.
+	// The budget allows .33, and a Poisson count with that mean exceeds 2 one time in two hundred.
 	if all > 2 {
 		t.Errorf("%d incidents in 30,000 episodes, of which the budget allows %.2f", all, 30_000./actionsN)
 	}
@@ -54,8 +54,8 @@ func TestSimChangesAmongThousandsOfActionsAreFound(t *testing.T) {
 	for _, change := range []struct {
 		name   string
 		law    actionLaw
-		named  string     // the quantity of the alarm, "" if any finds it
-		within [2]float64 // units, the median, by catalog
+		named  string     // the quantity of the alarm; empty if any may find it
+		within [2]float64 // number of units, the median, by catalog
 	}{
 		{"the third falls to a third", changed(func(p []float64, _ *rand.Rand) { p[2] /= 3 }), stream.ShareName("2"), [2]float64{200, 100}},
 		{"half of the tail is not taken", changed(func(p []float64, rng *rand.Rand) {
@@ -91,7 +91,7 @@ func TestSimActionsOfALargeCatalogAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
-	const actions, steps = 100_000, 200 // 63,000 of them in the baseline
+	const actions, steps = 100_000, 200 // 63,000 of them are in the baseline
 	s := newManyActions(502, 0, steps).follow(uniformActions, actions)
 	p := s.frozen()
 	var saved bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// A warm-up whose mix of actions moves on steadily is refused, also before any freeze.
+// A warm-up whose mix of actions changes steadily is refused, even before any freeze.
 func TestActionMixThatMovesOnIsRefused(t *testing.T) {
 	const units = 500
 	for seed := range uint64(10) {
@@ -35,7 +35,7 @@ func TestActionMixThatMovesOnIsRefused(t *testing.T) {
 	}
 }
 
-// Of warm-ups that stay as they are, one in a hundred is refused at most: quantities depend on one another.
+// At most one in a hundred warm-ups without a change is refused, fewer if quantities depend on each other.
 func TestSimHealthyWarmUpsAreAccepted(t *testing.T) {
 	const runs = 300
 	refused := 0
@@ -50,9 +50,9 @@ func TestSimHealthyWarmUpsAreAccepted(t *testing.T) {
 	}
 }
 
-// A recorded baseline whose mean rewards follow a random walk keeps no promise: it has a trend, or its rewards depend on
-// each other too much to be judged. Only some can be told from episodes that depend on each other as much about a mean
-// that stays, of which the test for a trend refuses one in a hundred.
+// A recorded baseline whose mean rewards follow a random walk has no promise: it has a trend, or its rewards depend on
+// each other too much to be judged. Only some can be distinguished from equally dependent episodes with a constant
+// mean, of which the test for a trend refuses one in a hundred.
 func TestSimWanderingMeansAreNoBaseline(t *testing.T) {
 	const seeds, units = 20, 500
 	sd := sdOf(newSimulation(laws()[0], 1600, 0).sample(20_000), "reward", "mean")
@@ -60,11 +60,11 @@ func TestSimWanderingMeansAreNoBaseline(t *testing.T) {
 		name          string
 		step          float64 // of the random walk, in standard deviations of an episode's mean
 		keeps         float64 // lag-1 correlation of a level with 19 times the variance of an episode's own mean
-		moving, still int     // fewest and most baselines that have a trend
-		kept          int     // most promises that are kept
+		moving, still int     // minimum and maximum number of baselines with a trend
+		kept          int     // maximum number of promises that are kept
 	}{
 		{"random walk", .1, 0, 6, seeds, 0},
-		{"AR(1)", 0, .84, 0, 1, 0}, // lag-1 .8 of the means: reduced confidence
+		{"AR(1)", 0, .84, 0, 1, 0}, // lag-1 correlation .8 of the means: reduced confidence
 		{"independent", 0, 0, 0, 1, seeds},
 	} {
 		moving, kept := 0, 0

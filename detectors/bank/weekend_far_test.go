@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// quietWeekends returns a group with a signal that a share of the units have, at the noon of a Saturday after two quiet
-// weekends, and a function that observes a unit of traffic and returns its signal's value by value.
+// quietWeekends returns a group with a signal that a share of the units have, at noon on a Saturday after two quiet
+// weekends, and a function that observes a unit of traffic, with value computing the signal's values.
 func quietWeekends(share float64, value func(noise float64) float64) (s *traffic, p *Policy, st *story, observe func()) {
 	s, p, st = newTraffic(cycles()[7], 943, 1), newBank(watch.DefaultConfig()), &story{}
 	open := false
@@ -31,7 +31,7 @@ func quietWeekends(share float64, value func(noise float64) float64) (s *traffic
 	return s, p, st, observe
 }
 
-// A large change of what few units have pages, too, although it begins on a weekend.
+// A large change of a signal that few units have also pages if it begins on a weekend.
 func TestSimLargeChangesOfRareSignalsPage(t *testing.T) {
 	for _, share := range []float64{.7, .5, .3} {
 		jump := 0.0
@@ -47,7 +47,7 @@ func TestSimLargeChangesOfRareSignalsPage(t *testing.T) {
 	}
 }
 
-// What was constant in the baseline, such as a violated constraint, is far from it once it changes.
+// If a signal was constant in the baseline, such as a violated constraint, any change is far from it.
 func TestSimConstantsThatChangeOnAWeekendAreToldOf(t *testing.T) {
 	x := 0.0
 	s, _, st, observe := quietWeekends(1, func(float64) float64 { return x })

@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// Three weeks of unchanged traffic that differs at weekends, eight times, from any day of the week on: the budget allows 4.4
-// pages. Baselines of a few days have no weekend, so that a weekend is on trial.
+// Three weeks of unchanged traffic that differs on weekends, eight times, beginning on any day of the week: the budget
+// allows 4.4 pages. Baselines of a few days do not include a weekend, so a weekend is on trial.
 func TestSimWeekendsOutsideOfTheBaselineDoNotPage(t *testing.T) {
 	for _, c := range cycles()[5:9] {
 		t.Run(c.name, func(t *testing.T) {
@@ -27,7 +27,8 @@ func TestSimWeekendsOutsideOfTheBaselineDoNotPage(t *testing.T) {
 	}
 }
 
-// onWorkingDays returns a bank with a baseline of working days, of traffic without a cycle, at the given hour of a week.
+// onWorkingDays returns a bank with a baseline of working days, of traffic without a cycle, at the given hour of a
+// week.
 func onWorkingDays(t *testing.T, seed uint64, hour float64) (*traffic, *Policy) {
 	t.Helper()
 	s, p := newTraffic(cycles()[0], 930, seed), newBank(watch.DefaultConfig())
@@ -47,8 +48,8 @@ func onWorkingDays(t *testing.T, seed uint64, hour float64) (*traffic, *Policy) 
 	return s, p
 }
 
-// What changes on a Saturday and stays changed has an incident at once, and a page as soon as Monday shows it. What changes
-// on a working day pages as ever.
+// A change that begins on a Saturday and lasts opens an incident immediately, and pages as soon as Monday shows it. A
+// change on a working day pages as usual.
 func TestSimAChangeOnAWeekendPagesOnMonday(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, hour := range []float64{5*24 + 12, 2*24 + 12} {
@@ -77,7 +78,7 @@ func TestSimAChangeOnAWeekendPagesOnMonday(t *testing.T) {
 	}
 }
 
-// A bank that is restored at any unit of a trial of a weekend finds the same.
+// A bank that is restored at any unit of a weekend's trial has the same findings.
 func TestSimTrialOfAWeekendSurvivesARestart(t *testing.T) {
 	s, p := onWorkingDays(t, 0, 5*24+12)
 	s.shift = -1
@@ -100,8 +101,8 @@ func TestSimTrialOfAWeekendSurvivesARestart(t *testing.T) {
 	}
 }
 
-// At a weekend that the baseline lacks, a shift waits for Monday, also of rewards whose level is many standard deviations and
-// that are judged among similar hours. A jump by ten of these pages at once.
+// On a weekend that the baseline lacks, a shift waits for Monday, even if rewards have a level of many standard
+// deviations and are judged among similar hours. A jump by ten standard deviations pages immediately.
 func TestSimAJumpOnAWeekendPagesAtOnce(t *testing.T) {
 	trials := 0
 	for seed := range uint64(3) {
@@ -135,14 +136,14 @@ func TestSimAJumpOnAWeekendPagesAtOnce(t *testing.T) {
 	}
 }
 
-// friday makes traffic that begins on a Friday at midnight.
+// friday returns traffic that begins on a Friday at midnight.
 func friday(c cycle, seed, stream uint64) *traffic {
 	s := newTraffic(c, seed, stream)
 	s.now = time.Date(2027, 1, 15, 0, 0, 0, 0, time.UTC).UnixNano()
 	return s
 }
 
-// accepted feeds a bank until its baseline is accepted, and returns it with how long that took.
+// accepted feeds a bank until its baseline is accepted, and returns it with the time that this took.
 func (t *traffic) accepted() (*Policy, time.Duration) {
 	p, start := newBank(watch.DefaultConfig()), t.now
 	for len(p.groups) == 0 || !p.groups[0].Warmup.Done {
@@ -151,8 +152,9 @@ func (t *traffic) accepted() (*Policy, time.Duration) {
 	return p, time.Duration(t.now - start)
 }
 
-// A warm-up that begins on a Friday, at any hour, keeps its weekend if days are alike. It ends once it has each hour of a
-// working day: within three days. One in 20 may find days different by chance, and 3 of 16 do in one case of 25.
+// A warm-up that begins on a Friday, at any hour, keeps its weekend if days are alike. It ends once it includes each
+// hour of a working day, which takes up to three days. One in 20 may find days different by chance; 3 of 16 do so with
+// a probability of 1 in 25.
 func TestSimAWarmUpOfEqualDaysKeepsItsWeekend(t *testing.T) {
 	for _, c := range []cycle{cycles()[0], cycles()[1]} {
 		left := 0
@@ -171,7 +173,7 @@ func TestSimAWarmUpOfEqualDaysKeepsItsWeekend(t *testing.T) {
 	}
 }
 
-// One whose weekends differ leaves the weekend out, and has two working days.
+// A warm-up whose weekends differ leaves out the weekend and has two working days.
 func TestSimAWarmUpOfDifferentDaysLeavesItsWeekendOut(t *testing.T) {
 	for _, c := range []cycle{cycles()[5], cycles()[7]} {
 		for seed := range uint64(8) {
@@ -183,14 +185,14 @@ func TestSimAWarmUpOfDifferentDaysLeavesItsWeekendOut(t *testing.T) {
 	}
 }
 
-// Weekends that differ open a provisional incident twice, and then no more, whatever day of the week the four weeks and a
-// half begin on. A page, of which the budget allows 3.7, starts the count again: weekends may have changed.
+// Weekends that differ open a provisional incident twice, and none after that, regardless of the day on which the four
+// and a half weeks begin. A page, of which the budget allows 3.7, restarts the count, since weekends may have changed.
 func TestSimEachSaturdayOpensNoIncident(t *testing.T) {
 	for _, c := range []cycle{cycles()[5], cycles()[7]} {
 		pages, trials := 0, 0
 		for seed := range uint64(4) {
 			s, p, open := newTraffic(c, 942, 6*seed), newBank(watch.DefaultConfig()), false
-			since, paged := 0, false // incidents since the last page
+			since, paged := 0, false // number of incidents since the last page
 			for start := s.now; s.now-start < int64(32*24*time.Hour); {
 				var st story
 				u := s.unit()
@@ -214,11 +216,11 @@ func TestSimEachSaturdayOpensNoIncident(t *testing.T) {
 	}
 }
 
-// After such weekends, a change on a Saturday pages on Monday, and a jump on a Saturday at once.
+// After such weekends, a change on a Saturday pages on Monday, and a jump on a Saturday immediately.
 func TestSimChangesPageAfterQuietWeekends(t *testing.T) {
 	for seed := range uint64(3) {
 		s, p, open := newTraffic(cycles()[7], 943, seed), newBank(watch.DefaultConfig()), false
-		s.shift = 50 // or the jump would be one of the scale, a fault
+		s.shift = 50 // a larger jump would be a fault of the scale
 		var st story
 		for start := s.now; s.now-start < int64(24*24*time.Hour) || hourOfWeek(s.now) < 5*24+12 || open; {
 			st.tell(p.Observe(s.unit(), time.Time{}), &open)
@@ -236,7 +238,7 @@ func TestSimChangesPageAfterQuietWeekends(t *testing.T) {
 		if t.Logf("seed %d: a page %d units after the weekend", seed, monday); monday == 0 || monday > 200 {
 			t.Errorf("seed %d: a page %d units after the weekend", seed, monday)
 		}
-		for hourOfWeek(s.now) < 5*24+12 { // the bank that was restored goes on there
+		for hourOfWeek(s.now) < 5*24+12 { // the restored bank continues there
 			s.unit()
 		}
 		s.shift = 60
@@ -250,8 +252,8 @@ func TestSimChangesPageAfterQuietWeekends(t *testing.T) {
 	}
 }
 
-// The warm-up that begins on a Saturday leaves the weekend out of its baseline, which covers two days of the hours of the
-// working week, and a change between these pages.
+// A warm-up that begins on a Saturday leaves the weekend out of its baseline, which covers two working days, and a
+// change after them pages.
 func TestSimABaselineOfAFewDaysIsOfWorkingDays(t *testing.T) {
 	for seed := range uint64(3) {
 		s, p := newTraffic(cycles()[5], 912+24*seed, 5), newBank(watch.DefaultConfig()) // from 19 h on Saturday on
@@ -265,7 +267,7 @@ func TestSimABaselineOfAFewDaysIsOfWorkingDays(t *testing.T) {
 	}
 }
 
-// A change on a Tuesday is found by a warm-up that began at the weekend before it, as it differs from Monday.
+// A warm-up that began on the preceding weekend finds a change on a Tuesday, since it differs from Monday.
 func TestSimAChangeInAWarmUpWithAWeekendPages(t *testing.T) {
 	for seed := range uint64(3) {
 		s, p, open := newTraffic(cycles()[5], 912+24*seed, 5), newBank(watch.DefaultConfig()), false
@@ -287,8 +289,8 @@ func TestSimAChangeInAWarmUpWithAWeekendPages(t *testing.T) {
 	}
 }
 
-// On the Monday of a warm-up that began on a Saturday, no earlier unit lies at the same hour of a working day. A jump pages all
-// the same, and a shift once Tuesday shows it.
+// On the Monday of a warm-up that began on a Saturday, there is no earlier unit at the same hour of a working day. A
+// jump pages nevertheless, and a shift pages once Tuesday shows it.
 func TestSimAJumpInHoursThatAWarmUpLacksPages(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, shift := range []float64{-12, -1} {

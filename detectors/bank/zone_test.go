@@ -7,8 +7,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// Agents of one kind work by day, and others by night, by the clocks of Berlin. When these go back after three weeks, the
-// shifts change an hour later by UTC. That is no drift for a policy whose zone is Berlin, also after a restart.
+// Agents of one kind work by day, and others at night, by the clocks of Berlin. When clocks go back after three weeks,
+// the shifts change an hour later in UTC. That is not a drift for a policy with the time zone of Berlin, also after a
+// restart.
 func TestSimClocksThatGoBackDoNotPage(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -20,7 +21,7 @@ func TestSimClocksThatGoBackDoNotPage(t *testing.T) {
 		s, cfg := newTraffic(shifts, 903, 0), watch.DefaultConfig()
 		cfg.Zone = zone
 		p, open := newBank(cfg), false
-		// The traffic counts by the clock on the wall.
+		// The traffic follows the wall clock.
 		s.now = time.Date(2026, 10, 4, 0, 0, 0, 0, time.UTC).UnixNano()
 		restart := back.AddDate(0, 0, -1).UnixNano()
 		var told story

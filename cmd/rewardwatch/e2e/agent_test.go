@@ -21,7 +21,8 @@ func python() string {
 	return cmp.Or(os.Getenv("REWARDWATCH_E2E_PYTHON"), filepath.Join(root, ".cache/venv/bin/python"))
 }
 
-// pythonCommand runs python with the package rewardwatch at hand, from a directory of the repository.
+// pythonCommand returns a command that runs python with the package rewardwatch available, from a directory of the
+// repository.
 func pythonCommand(t *testing.T, directory string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), python(), args...)
 	cmd.Dir = filepath.Join(root, directory)
@@ -29,35 +30,35 @@ func pythonCommand(t *testing.T, directory string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// phase is a stretch of episodes with the same physics, as agent.py reads it.
+// phase is a series of episodes with the same physics, in the form that agent.py reads.
 type phase struct {
 	Episodes int               `json:"episodes"`
 	Physics  map[string]any    `json:"physics,omitempty"`
 	Versions map[string]string `json:"versions,omitempty"`
 }
 
-// phaseDone is what agent.py says when the broker has all events of a phase.
+// phaseDone is what agent.py prints when the broker has all events of a phase.
 type phaseDone struct {
 	Phase    int     `json:"phase"`
 	Episodes int     `json:"episodes"`
 	Steps    int     `json:"steps"`
 	Mean     float64 `json:"mean"` // of the returns
 	SD       float64 `json:"sd"`
-	Waiting  int     `json:"waiting"` // events that the broker has not taken
+	Waiting  int     `json:"waiting"` // number of events that the broker has not acknowledged
 	Lost     int     `json:"lost"`
 }
 
-// fleet is what acts: some agents with one policy in one environment, writing to one topic.
+// fleet is a number of agents with one policy in one environment, writing to one topic.
 type fleet struct {
 	env, policy string
 	agents      int
 	topic       string
 	partitions  int
 	phases      []phase
-	policyFile  string // that it acts by, on FrozenLake-v1
+	policyFile  string // file of the policy, for FrozenLake-v1
 }
 
-// episodes counts those of the first n phases.
+// episodes returns the number of episodes of the first n phases.
 func (f fleet) episodes(n int) int {
 	total := 0
 	for _, p := range f.phases[:n] {
@@ -108,7 +109,7 @@ func startAgent(t *testing.T, b *broker, f fleet) *agent {
 		finished <- follow(cmd, stdout, done)
 	}()
 	t.Cleanup(func() {
-		_ = stdin.Close() // an agent that waits for its next phase ends, as its process is killed with the test's context
+		_ = stdin.Close() // an agent that waits for its next phase ends, because its process is killed with the test's context
 		if err := <-finished; err != nil && !t.Failed() {
 			t.Errorf("agent: %v", err)
 		}
@@ -117,7 +118,7 @@ func startAgent(t *testing.T, b *broker, f fleet) *agent {
 	return &agent{stdin: stdin, done: done}
 }
 
-// follow hands on what the agent says and waits for its end.
+// follow passes on what the agent prints and waits for its end.
 func follow(cmd *exec.Cmd, stdout io.Reader, done chan<- phaseDone) error {
 	defer close(done)
 	lines := bufio.NewScanner(stdout)
@@ -133,10 +134,11 @@ func follow(cmd *exec.Cmd, stdout io.Reader, done chan<- phaseDone) error {
 	return cmd.Wait()
 }
 
-// acting is how long a phase may take: thousands of steps are simulated. Of an agent that has died the end is seen at once.
+// acting is the maximum duration of a phase, which simulates thousands of steps. If an agent dies, its end is noticed
+// immediately.
 const acting = 15 * time.Minute
 
-// wait returns when the broker has all events of the phase that runs.
+// wait returns when the broker has all events of the current phase.
 func (a *agent) wait(t *testing.T) phaseDone {
 	t.Helper()
 	select {
@@ -152,7 +154,7 @@ func (a *agent) wait(t *testing.T) phaseDone {
 	return phaseDone{}
 }
 
-// proceed lets the next phase begin.
+// proceed starts the next phase.
 func (a *agent) proceed(t *testing.T) {
 	t.Helper()
 	if _, err := io.WriteString(a.stdin, "\n"); err != nil {
@@ -160,7 +162,7 @@ func (a *agent) proceed(t *testing.T) {
 	}
 }
 
-// createLog makes a file for what a process writes.
+// createLog creates a file for the output of a process.
 func createLog(t *testing.T, name string) *os.File {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), name))

@@ -13,8 +13,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 )
 
-// cluster prepares some instances in one group, which share a ledger on PostgreSQL and push to Alertmanager unless that is
-// nil.
+// cluster prepares several instances in one group, which share a ledger on PostgreSQL and push to Alertmanager unless
+// alerts is nil.
 func (s setting) cluster(t *testing.T, topic string, instances int, ledger *postgresql, alerts *alertmanager) *disturbed {
 	t.Helper()
 	d := s.prepare(t, topic)
@@ -28,14 +28,15 @@ func (s setting) cluster(t *testing.T, topic string, instances int, ledger *post
 	return d
 }
 
-// nextVersion is that of the build that replaces the one before.
+// nextVersion is the version of the build that replaces the current one.
 const nextVersion = "v999.0.0"
 
-// joinedAndLeft has one of three instances die, another one leave, and both come again. Then each is replaced by the next
-// build, one before incidents open, one as they do, and one while they are open. Every incident is paged once.
+// joinedAndLeft kills one of three instances, stops another one, and restarts both. Then it replaces each instance with
+// the next build: one before incidents open, one while they open, and one while they are open. Every incident is paged
+// once.
 func (s setting) joinedAndLeft(t *testing.T) {
 	next := buildWith(t, "-ldflags=-X=github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app.version="+nextVersion)
-	alerts := startAlertmanager(t, "group_by: [alertname, policy]", "group_by: ['...']") // a page is about one alert
+	alerts := startAlertmanager(t, "group_by: [alertname, policy]", "group_by: ['...']") // one alert per page
 	d := s.cluster(t, "joined-and-left", 3, startPostgreSQL(t), alerts)
 	d.begin(t, 9)
 	d.judged(t, 100)
@@ -58,7 +59,8 @@ func (s setting) joinedAndLeft(t *testing.T) {
 	d.stop(t)
 }
 
-// upgrade replaces an instance by one of another build, as a rolling upgrade does: once it is ready, the next one's turn comes.
+// upgrade replaces an instance with one of another build, like a rolling upgrade: it returns once the new instance is
+// ready.
 func (d *disturbed) upgrade(t *testing.T, s *service, binary string) {
 	t.Helper()
 	before := s.build(t)
@@ -70,8 +72,8 @@ func (d *disturbed) upgrade(t *testing.T, s *service, binary string) {
 	}
 }
 
-// pagedOnce checks that each incident that a replay finds is told once when it opens, at most once when it closes, and that
-// nothing else is told. Another severity is told as another alert.
+// pagedOnce checks that each incident that a replay finds is reported once when it opens and at most once when it
+// closes, and that nothing else is reported. Another severity is reported as another alert.
 func (d *disturbed) pagedOnce(t *testing.T) {
 	t.Helper()
 	want := map[string]bool{}
@@ -111,7 +113,7 @@ func (d *disturbed) owner(t *testing.T, policy string) (owner *service) {
 	return owner
 }
 
-// others returns all instances but one.
+// others returns all instances except one.
 func (d *disturbed) others(than *service) (others instances) {
 	for _, s := range d.instances {
 		if s != than {
@@ -121,7 +123,7 @@ func (d *disturbed) others(than *service) (others instances) {
 	return others
 }
 
-// stop ends all instances as their supervisors would.
+// stop stops all instances as their supervisors would.
 func (d *disturbed) stop(t *testing.T) {
 	t.Helper()
 	for _, s := range d.instances {
@@ -129,20 +131,20 @@ func (d *disturbed) stop(t *testing.T) {
 	}
 }
 
-// member is an instance whose coming and going follows from chance.
+// member is an instance that starts and ends at random.
 type member struct {
 	*service
 	launched time.Time
-	paused   time.Time // zero where it is not
+	paused   time.Time // zero if it is not paused
 }
 
 const (
-	pausedFor = 15 * time.Second // the shortest pause, longer than a session of the consumer group
-	startsFor = 5 * time.Second  // how long a process may take to listen to signals
+	pausedFor = 15 * time.Second // minimum duration of a pause, longer than a session of the consumer group
+	startsFor = 5 * time.Second  // time that a process may need to handle signals
 )
 
-// churn does something to an instance: it starts one that does not run, stops, kills or pauses one that does, and lets one
-// go on that has been paused for long enough.
+// churn changes the state of an instance: it starts it if it is not running, and otherwise stops, kills or pauses it,
+// or resumes it if it has been paused for long enough.
 func (m *member) churn(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	chance := rng.IntN(3)
@@ -161,7 +163,7 @@ func (m *member) churn(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// settle has an instance run.
+// settle makes sure that an instance is running.
 func (m *member) settle(t *testing.T) {
 	t.Helper()
 	switch {

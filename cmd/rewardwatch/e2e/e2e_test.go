@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// TestE2EServers shares one broker among the tests of the service; each has a topic of its own.
+// TestE2EServers shares one broker among the tests of the service; each test has its own topic.
 func TestE2EServers(t *testing.T) {
 	s := setting{broker: startBroker(t, ""), binary: build(t)}
 	t.Run("telemetry is read", s.telemetryIsRead) // sets environment variables
@@ -42,13 +42,14 @@ func TestE2EServers(t *testing.T) {
 	run("compacted topic is refused", s.compactedRefused)
 }
 
-// setting is what the tests share.
+// setting holds what the tests share.
 type setting struct {
 	broker *broker
 	binary string
 }
 
-// landerPushesAlerts: gravity grows, and nothing in the telemetry says so. The service pushes to Alertmanager itself.
+// landerPushesAlerts: gravity increases without any indication in the telemetry. The service pushes to Alertmanager
+// itself.
 func (s setting) landerPushesAlerts(t *testing.T) {
 	f := fleet{
 		env: "LunarLander-v3", policy: "lander", agents: 1, topic: "lander", partitions: 1,
@@ -79,8 +80,8 @@ func (s setting) landerPushesAlerts(t *testing.T) {
 	run.service.stop(t)
 }
 
-// cartPoleAlertsByRules: the pole shrinks as a new version of the environment is announced. Three agents write to
-// three partitions, and Prometheus raises the alert by the rules that the binary writes.
+// cartPoleAlertsByRules: the pole becomes shorter when a new version of the environment is announced. Three agents
+// write to three partitions, and Prometheus raises the alert with the rules that the binary writes.
 func (s setting) cartPoleAlertsByRules(t *testing.T) {
 	f := fleet{
 		env: "CartPole-v1", policy: "balancer", agents: 3, topic: "cart-pole", partitions: 3,
@@ -121,7 +122,7 @@ func (s setting) cartPoleAlertsByRules(t *testing.T) {
 	run.service.stop(t)
 }
 
-// restartedFleets write to one partition, and to several.
+// restartedFleets returns one fleet that writes to one partition, and one that writes to several.
 func restartedFleets() []fleet {
 	return []fleet{
 		{
@@ -138,9 +139,9 @@ func restartedFleets() []fleet {
 	}
 }
 
-// restarted ends the service with -9 in the warm-up, in order at its end, and with -9 again in the incident, always while
-// the agents write. The alarms are those of an undisturbed replay, and one retraining is ordered; its webhook may repeat
-// its id.
+// restarted kills the service during the warm-up, stops it gracefully at the end of the warm-up, and kills it again
+// during the incident, always while the agents write. The alarms are those of an undisturbed replay, and one retraining
+// is ordered; its webhook may be repeated with the same ID.
 func (s setting) restarted(t *testing.T, f fleet) {
 	s.broker.createTopic(t, f.topic, f.partitions)
 	trainer := startReceiver(t)
@@ -167,7 +168,7 @@ func (s setting) restarted(t *testing.T, f fleet) {
 	w.service.stop(t)
 }
 
-// judged returns when the service has judged so many units.
+// judged returns when the service has judged the given number of units.
 func (w *watched) judged(t *testing.T, units int) {
 	t.Helper()
 	reaches(t, fmt.Sprintf("%d units are judged", units), float64(units), func() (float64, error) {
@@ -175,7 +176,7 @@ func (w *watched) judged(t *testing.T, units int) {
 	})
 }
 
-// kill kills the service and starts it again.
+// kill kills the service and restarts it.
 func (w *watched) kill(t *testing.T) {
 	t.Helper()
 	w.service.kill(t)
@@ -183,10 +184,10 @@ func (w *watched) kill(t *testing.T) {
 	w.service.start(t)
 }
 
-// watched is a fleet with all that watches it.
+// watched is a fleet together with everything that watches it.
 type watched struct {
 	fleet      fleet
-	episodes   int // of the phases that have ended
+	episodes   int // number of episodes of the completed phases
 	broker     *broker
 	service    *service
 	agent      *agent
@@ -195,8 +196,8 @@ type watched struct {
 	prometheus *prometheus
 }
 
-// watch starts what watches a fleet, and the fleet's first phase. Incidents are pushed to Alertmanager, or else alerts
-// come from Prometheus's rules.
+// watch starts everything that watches a fleet, and the fleet's first phase. Incidents are pushed to Alertmanager if
+// push is true; otherwise alerts come from Prometheus's rules.
 func (s setting) watch(t *testing.T, f fleet, alerts *alertmanager, push bool) *watched {
 	t.Helper()
 	s.broker.createTopic(t, f.topic, f.partitions)
@@ -226,7 +227,7 @@ func (w *watched) phase(t *testing.T) {
 	})
 }
 
-// labels are those of the fleet's group.
+// labels returns the labels of the fleet's group.
 func (w *watched) labels(more ...string) map[string]string {
 	labels := map[string]string{"policy": w.fleet.policy, "env": w.fleet.env}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -235,7 +236,7 @@ func (w *watched) labels(more ...string) map[string]string {
 	return labels
 }
 
-// healthy checks that the returns are judged and nothing is said of them.
+// healthy checks that the returns are judged, without findings.
 func (w *watched) healthy(t *testing.T) {
 	t.Helper()
 	if err := w.states(finding.OK); err != nil {
@@ -265,7 +266,7 @@ func (w *watched) query(query string, want float64) error {
 	return exactly(want)(w.prometheus.value(query))
 }
 
-// drifted checks that metrics and Prometheus show the alarm, and gives its incident.
+// drifted checks that the metrics and Prometheus show the alarm, and returns its incident.
 func (w *watched) drifted(t *testing.T) incident {
 	t.Helper()
 	if err := w.states(finding.Drift); err != nil {
@@ -276,7 +277,7 @@ func (w *watched) drifted(t *testing.T) incident {
 	return w.incident(t, "open")
 }
 
-// incident returns the one incident there is, which must be in a state.
+// incident returns the only incident, which must be in the given state.
 func (w *watched) incident(t *testing.T, state string) incident {
 	t.Helper()
 	all, err := w.service.incidents()
@@ -288,8 +289,8 @@ func (w *watched) incident(t *testing.T, state string) incident {
 	return i
 }
 
-// ordered checks that the trainer got one valid webhook, which is about the incident, and gives it with the number of
-// its repeats.
+// ordered checks that the trainer received one valid webhook about the incident, and returns it with the number of its
+// repeats.
 func (w *watched) ordered(t *testing.T, i incident) (o order, repeats int) {
 	t.Helper()
 	var all []delivery
@@ -313,7 +314,7 @@ func (w *watched) ordered(t *testing.T, i incident) (o order, repeats int) {
 	return o, repeats
 }
 
-// orderedOnce checks in addition that the webhook was not repeated: nothing gave reason to.
+// orderedOnce additionally checks that the webhook was not repeated, as there was no reason to.
 func (w *watched) orderedOnce(t *testing.T, i incident) order {
 	t.Helper()
 	o, repeats := w.ordered(t, i)
@@ -323,7 +324,8 @@ func (w *watched) orderedOnce(t *testing.T, i incident) order {
 	return o
 }
 
-// recovered checks that the incident has closed with no other alarm than a replay gives, and that everybody was told.
+// recovered checks that the incident has closed, that there are no alarms other than those of a replay, and that all
+// receivers were notified.
 func (w *watched) recovered(t *testing.T) {
 	t.Helper()
 	i := w.incident(t, "closed")
@@ -349,14 +351,14 @@ func (w *watched) recovered(t *testing.T) {
 	w.paged(t, "firing")
 }
 
-// paged checks that Alertmanager has sent one page of a status.
+// paged checks that Alertmanager has sent one page with a status.
 func (w *watched) paged(t *testing.T, status string) {
 	t.Helper()
 	eventually(t, "one page says "+status, func() error { return w.alerts.pager.paged(status, w.fleet.policy) })
 }
 
-// sameAsReplay reads the topic back into a file, in the order in which the service judges it, and checks that a replay
-// of it gives the incident's alarms, by their ids.
+// sameAsReplay copies the topic to a file, in the order in which the service judges it, and checks that a replay of the
+// file produces the incident's alarms, by their IDs.
 func (w *watched) sameAsReplay(t *testing.T, i incident) {
 	t.Helper()
 	file := w.record(t)
@@ -373,7 +375,7 @@ func (w *watched) sameAsReplay(t *testing.T, i incident) {
 	}
 }
 
-// record writes the topic into a file: a partition in offset order, several merged by time.
+// record writes the topic to a file: one partition in offset order, several merged by time.
 func (w *watched) record(t *testing.T) string {
 	t.Helper()
 	records := slices.Concat(w.broker.read(t, w.fleet.topic, w.fleet.partitions)...)
@@ -385,7 +387,7 @@ func (w *watched) record(t *testing.T) string {
 	return file
 }
 
-// onlyAlert checks that one RewardDrift fires for a policy and that it carries the labels.
+// onlyAlert checks that one RewardDrift alert fires for a policy and that it has the labels.
 func onlyAlert(a *alertmanager, policy string, labels map[string]string) error {
 	firing, err := a.firing("RewardDrift", policy)
 	if err != nil {
@@ -402,7 +404,7 @@ func onlyAlert(a *alertmanager, policy string, labels map[string]string) error {
 	return nil
 }
 
-// exactly makes a check of a value that was asked for.
+// exactly returns a check that a queried value equals want.
 func exactly(want float64) func(float64, error) error {
 	return func(got float64, err error) error {
 		if err == nil && got != want {

@@ -24,7 +24,7 @@ func TestE2EPythonPackage(t *testing.T) {
 	}
 }
 
-// inspected is what `rewardwatch inspect` says of a topic.
+// inspected is the output of `rewardwatch inspect` for a topic.
 type inspected struct {
 	Read    int64 `json:"read"`
 	Refused []struct {
@@ -39,7 +39,7 @@ type inspected struct {
 	} `json:"policies"`
 }
 
-// inspect reads a topic as the service would.
+// inspect reads a topic like the service.
 func (s setting) inspect(t *testing.T, topic string) (found inspected) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), s.binary, "inspect", "--brokers", s.broker.address, "--output", "json", topic)
@@ -57,8 +57,8 @@ func (s setting) inspect(t *testing.T, topic string) (found inspected) {
 	return found
 }
 
-// telemetryIsRead: what the Python package sends in every way that it has, over Kafka and over HTTP, and what the examples
-// in other languages send, the service reads to the last event. It joins decisions with the feedback that comes later.
+// telemetryIsRead: the service reads all events that the Python package sends in each of its ways, over Kafka and HTTP,
+// and all events of the examples in other languages. It joins decisions with later feedback.
 func (s setting) telemetryIsRead(t *testing.T) {
 	t.Run("over Kafka", func(t *testing.T) {
 		const topic = "sent-over-kafka"
@@ -87,7 +87,7 @@ func (s setting) pythonIsRead(t *testing.T, service *service, topic string, args
 	})
 }
 
-// pythonOfThePage returns a program of what docs/bring-your-telemetry.md shows in Python.
+// pythonOfThePage returns a program made of the Python code in docs/bring-your-telemetry.md.
 func pythonOfThePage(t *testing.T, url string) *exec.Cmd {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "bring-your-telemetry.md"))
@@ -116,7 +116,7 @@ func inRoot(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// takesTelemetry starts a service of a new topic. It takes telemetry over HTTP from those who have the token in
+// takesTelemetry starts a service on a new topic. It receives telemetry over HTTP with the token in
 // REWARDWATCH_TOKEN_FILE, and joins the decisions of the policy later with their feedback.
 func (s setting) takesTelemetry(t *testing.T, topic string) *service {
 	t.Helper()
@@ -142,8 +142,8 @@ func (s setting) takesTelemetry(t *testing.T, topic string) *service {
 	return started
 }
 
-// readAll runs a program, which says how many events of each policy it has sent, and none that is lost. The topic must
-// hold them.
+// readAll runs a program that prints how many events of each policy it has sent, and that none is lost. The topic must
+// contain them.
 func (s setting) readAll(t *testing.T, topic string, program *exec.Cmd) {
 	t.Helper()
 	log := createLog(t, "senders.log")
@@ -154,7 +154,7 @@ func (s setting) readAll(t *testing.T, topic string, program *exec.Cmd) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var said struct {
-		Sent          map[string]int64 `json:"sent"` // events by policy
+		Sent          map[string]int64 `json:"sent"` // number of events by policy
 		Waiting, Lost int64
 	}
 	if err := json.Unmarshal(out, &said); err != nil || said.Waiting != 0 || said.Lost != 0 || len(said.Sent) == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// TestFaults does to the service under load what can happen to it, one after the other, each on a topic of its own.
+// TestFaults subjects the service under load to faults, one after the other, each on a separate topic.
 func TestFaults(t *testing.T) {
 	proxy := startProxy(t)
 	s := setting{broker: startBroker(t, proxy.Listen), binary: build(t)}
@@ -33,7 +33,7 @@ func TestFaults(t *testing.T) {
 	t.Run("instances join and leave", s.churned)
 }
 
-// brokerRestarted stops the broker and starts it again, three times.
+// brokerRestarted restarts the broker three times.
 func (s setting) brokerRestarted(t *testing.T) {
 	d := s.disturb(t, "broker-restarted", s.broker.address, 3)
 	for _, units := range []int{100, 300, soundFirst} {
@@ -45,15 +45,15 @@ func (s setting) brokerRestarted(t *testing.T) {
 	d.service.stop(t)
 }
 
-// connectionsCut has the service reach the broker through a proxy that cuts its connections, all of them or some, that of
-// a fetch inside a record batch most often, delays them, and is away for a while.
+// connectionsCut connects the service to the broker through a proxy that cuts all or some of its connections, most
+// often while a fetch is inside a record batch, delays them, and is unavailable for a while.
 func (s setting) connectionsCut(t *testing.T, proxy *proxy) {
 	d := s.disturb(t, "connections-cut", proxy.Listen, 4)
 	rng := rand.New(rand.NewPCG(4, 4))
 	for i := range 40 {
 		pause := time.Duration(rng.Int64N(int64(3 * time.Second)))
 		switch i % 4 {
-		case 0: // some say nothing for a while, and are then cut, while the others go on
+		case 0: // some are silent for a while and are then cut, while the others continue
 			pause = 3*time.Second + pause
 			proxy.toxic(t, fmt.Sprintf(`{"name":"cut","type":"timeout","toxicity":0.3,"attributes":{"timeout":%d}}`, pause.Milliseconds()-500))
 		case 1: // in the middle of an answer, or of the batch in it
@@ -81,7 +81,7 @@ func (s setting) connectionsCut(t *testing.T, proxy *proxy) {
 	d.service.stop(t)
 }
 
-// paused stops the process for longer than its session in the group, lets it go on, and does so again.
+// paused stops the process for longer than its session in the group, resumes it, and repeats this.
 func (s setting) paused(t *testing.T) {
 	d := s.disturb(t, "paused", s.broker.address, 5)
 	for _, units := range []int{100, soundFirst} {
@@ -95,8 +95,8 @@ func (s setting) paused(t *testing.T) {
 	d.service.stop(t)
 }
 
-// diskFull lets no file of the service grow beyond a few bytes, kills it in this state, and makes room again. It goes on
-// meanwhile, and says that it cannot save.
+// diskFull limits the files of the service to a few bytes, kills it in this state, and removes the limit. In the
+// meantime, the service continues, and reports that it cannot save.
 func (s setting) diskFull(t *testing.T) {
 	d := s.disturb(t, "disk-full", s.broker.address, 6)
 	for _, units := range []int{100, soundFirst / 2} {
@@ -120,8 +120,8 @@ func (s setting) diskFull(t *testing.T) {
 	d.service.stop(t)
 }
 
-// postgresqlRestarted has the ledger on PostgreSQL, which is started again, is down while an incident opens, and goes down
-// while a webhook is on its way.
+// postgresqlRestarted restarts the ledger's PostgreSQL, stops it while an incident opens, and stops it while a webhook
+// is being sent.
 func (s setting) postgresqlRestarted(t *testing.T) {
 	ledger := startPostgreSQL(t)
 	d := s.prepare(t, "postgresql-restarted")
@@ -143,8 +143,8 @@ func (s setting) postgresqlRestarted(t *testing.T) {
 	d.service.stop(t)
 }
 
-// churned has three instances leave, be killed, be paused past their sessions and join again, at random moments. Now and
-// then the broker or the ledger is started again meanwhile.
+// churned makes three instances leave, be killed, be paused beyond their sessions and rejoin, at random times.
+// Occasionally, it restarts the broker or the ledger in the meantime.
 func (s setting) churned(t *testing.T) {
 	ledger := startPostgreSQL(t)
 	d := s.cluster(t, "churned", 3, ledger, nil)
@@ -172,7 +172,7 @@ func (s setting) churned(t *testing.T) {
 	d.stop(t)
 }
 
-// limitFiles has every write of the service beyond a size fail, as on a full disk.
+// limitFiles makes every write of the service beyond a size fail, as on a full disk.
 func (d *disturbed) limitFiles(t *testing.T, size uint64) {
 	t.Helper()
 	limit := unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}
@@ -184,14 +184,14 @@ func (d *disturbed) limitFiles(t *testing.T, size uint64) {
 // proxy stands between the service and the broker.
 type proxy struct{ *toxiproxy.Proxy }
 
-// startProxy takes an address, which leads nowhere before reach.
+// startProxy reserves an address, which leads nowhere until reach is called.
 func startProxy(t *testing.T) *proxy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	return &proxy{toxiproxy.NewProxy(server, "kafka", net.JoinHostPort("127.0.0.1", deploytest.FreePorts(t, 1)[0]), "")}
 }
 
-// reach leads connections to a broker from now on.
+// reach directs connections to a broker from now on.
 func (p *proxy) reach(t *testing.T, broker string) {
 	t.Helper()
 	p.Upstream = broker
@@ -201,7 +201,7 @@ func (p *proxy) reach(t *testing.T, broker string) {
 	t.Cleanup(p.Stop)
 }
 
-// toxic spoils what comes from the broker.
+// toxic disturbs what the broker sends.
 func (p *proxy) toxic(t *testing.T, json string) {
 	t.Helper()
 	if _, err := p.Toxics.AddToxicJson(strings.NewReader(json)); err != nil {

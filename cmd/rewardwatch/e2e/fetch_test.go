@@ -27,23 +27,23 @@ import (
 )
 
 const (
-	// transactionRounds is how often the producers of the transactions begin again.
+	// transactionRounds is how often the producers of the transactions start again.
 	transactionRounds = 20
 	episodeSteps      = 3
 )
 
-// committed writes in transactions, and is its own oracle of what a service must have seen in the end.
+// committed writes in transactions, and computes what a service must have seen in the end.
 type committed struct {
 	topic            string
 	partitions       int32
 	now              int64
-	episodes, events int // that count: committed, or written outside of transactions
+	episodes, events int // numbers that count: committed, or written outside of transactions
 	rewards          float64
-	aborted          int // events
-	transactions     int // that have begun
+	aborted          int // number of aborted events
+	transactions     int // number of transactions begun
 }
 
-// step makes the events of one step of an episode, one a partition, of which none counts yet.
+// step returns the events of one step of an episode, one per partition, none of which counts yet.
 func (c *committed) step(policy string, episode, step int, reward float64) []*kgo.Record {
 	var records []*kgo.Record
 	for p := range c.partitions {
@@ -58,10 +58,10 @@ func (c *committed) step(policy string, episode, step int, reward float64) []*kg
 	return records
 }
 
-// wrong is a reward that none counts with.
+// wrong is a reward that occurs only in events that do not count.
 const wrong = 1000
 
-// counts takes in a step of every partition that counts.
+// counts adds a step of every partition to what counts.
 func (c *committed) counts(records []*kgo.Record, step int, reward float64) []*kgo.Record {
 	c.events += len(records)
 	c.rewards += reward * float64(len(records))
@@ -71,7 +71,7 @@ func (c *committed) counts(records []*kgo.Record, step int, reward float64) []*k
 	return records
 }
 
-// producer connects to the broker, with a transactional id unless that is "".
+// producer connects to the broker, with a transactional ID unless transactional is empty.
 func (b *broker) producer(t *testing.T, topic, transactional string) *kgo.Client {
 	t.Helper()
 	options := []kgo.Opt{
@@ -123,8 +123,8 @@ func (c *committed) attempt(t *testing.T, client *kgo.Client, policy string, epi
 	end(t, client, kgo.TryAbort)
 }
 
-// round writes an episode that its producer has tried before, in pieces between those of another producer, which aborts
-// before that one commits or after it, and one outside of transactions.
+// round writes an episode that its producer has attempted before, in pieces interleaved with those of another producer,
+// which aborts before or after the first one commits, and an episode outside of transactions.
 func (c *committed) round(t *testing.T, n int, steady, ghost, plain *kgo.Client) {
 	t.Helper()
 	c.attempt(t, steady, "watched", n)
@@ -147,8 +147,8 @@ func (c *committed) round(t *testing.T, n int, steady, ghost, plain *kgo.Client)
 	end(t, ghost, kgo.TryAbort)
 }
 
-// readCommitted writes in transactions of which some are aborted. Exactly the others are judged, the last one once it is
-// committed, although the service is killed while it is open.
+// readCommitted writes in transactions, some of which are aborted. Exactly the others are judged, the last one once it
+// is committed, even though the service is killed while it is open.
 func (s setting) readCommitted(t *testing.T) {
 	c := &committed{topic: "transactions", partitions: 2, now: time.Now().Add(-time.Minute).UnixNano()}
 	s.broker.createTopic(t, c.topic, int(c.partitions))
@@ -197,13 +197,13 @@ func (c *committed) counted(t *testing.T, s *service) {
 		{ingest.MetricEvents, "result", "accepted", c.events},
 		{ingest.MetricEvents, "result", "refused", 0},
 	} {
-		eventually(t, want.metric+" of "+want.value, func() error { // the broker writes the last markers behind its answer
+		eventually(t, want.metric+" of "+want.value, func() error { // the broker writes the last markers after its answer
 			return exactly(float64(want.n))(s.largest(want.metric, map[string]string{want.label: want.value}))
 		})
 	}
 }
 
-// judged checks that the service has judged what counts and nothing else, and that nothing was missed.
+// judged checks that the service has judged what counts and nothing else, and has missed nothing.
 func (c *committed) judged(t *testing.T, s *service) {
 	t.Helper()
 	sum := func(metric string) (float64, error) {
@@ -236,16 +236,16 @@ func (c *committed) judged(t *testing.T, s *service) {
 const (
 	bombSize = 256 << 20
 	wideSize = 96 << 20 // more than may be decompressed at once, and not too much for the broker
-	// bombMemory is by how much the service may grow: 32 MiB were measured, and what is decompressed at once may take 64.
+	// bombMemory is the maximum growth of the service: 32 MiB were measured, and decompression may take 64.
 	bombMemory = 96 << 20
 )
 
-// bomb is a record batch of three records. The second one is too large.
+// bomb is a record batch of three records, the second of which is too large.
 type bomb struct {
 	name   string
 	codec  compress.Compression
 	packed []byte
-	whole  bool // the batch cannot be decompressed but at once
+	whole  bool // whether the batch can only be decompressed as a whole
 }
 
 func bombs(t *testing.T, c *committed) []bomb {
@@ -272,8 +272,8 @@ func bombs(t *testing.T, c *committed) []bomb {
 	}
 }
 
-// bombed writes record batches that decompress to much more than they may have. Each becomes a dead letter, what is behind
-// it is read, and the memory of the service does not grow with them.
+// bombed writes record batches that decompress to much more than allowed. Each becomes a dead letter, the records after
+// it are read, and the memory of the service does not grow with them.
 func (s setting) bombed(t *testing.T) {
 	c := &committed{topic: "bombs", partitions: 1, now: time.Now().UnixNano()}
 	s.broker.createTopic(t, c.topic, 1, kafka.ConfigEntry{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(16 << 20)})
@@ -309,12 +309,12 @@ func (s setting) bombed(t *testing.T) {
 	service.keptLetters(t, next/3)
 }
 
-// accepted checks how many events were read.
+// accepted checks the number of events that were read.
 func (s *service) accepted(want int) error {
 	return exactly(float64(want))(s.largest(ingest.MetricEvents, map[string]string{"result": "accepted"}))
 }
 
-// keptLetters checks that so many dead letters are kept in files.
+// keptLetters checks the number of dead letters that are kept in files.
 func (s *service) keptLetters(t *testing.T, want int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(s.config), "dead-letters", "*.ndjson"))
@@ -334,7 +334,7 @@ func (s *service) keptLetters(t *testing.T, want int) {
 	}
 }
 
-// peakMemory returns the most memory that the service has had, in bytes.
+// peakMemory returns the peak memory of the service, in bytes.
 func (s *service) peakMemory(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.process.Process.Pid), "status"))
@@ -351,10 +351,10 @@ func (s *service) peakMemory(t *testing.T) int {
 	return 0
 }
 
-// produceRaw writes a record batch to partition 0 as it is.
+// produceRaw writes a record batch to partition 0 unchanged.
 func (b *broker) produceRaw(t *testing.T, topic string, batch []byte) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.address), kgo.MaxVersions(kversion.V2_8_0())) // which name the topic
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.address), kgo.MaxVersions(kversion.V2_8_0())) // these versions name the topic
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func (b *broker) produceRaw(t *testing.T, topic string, batch []byte) {
 	to.Topic, to.Partitions = topic, []kmsg.ProduceRequestTopicPartition{part}
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis, req.Topics = -1, int32(patience.Milliseconds()), []kmsg.ProduceRequestTopic{to}
-	resp, err := req.RequestWith(t.Context(), client.Broker(1)) // as deploy/local/kafka numbers it
+	resp, err := req.RequestWith(t.Context(), client.Broker(1)) // the number of the broker in deploy/local/kafka
 	if err == nil {
 		err = kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
 	}
@@ -374,8 +374,8 @@ func (b *broker) produceRaw(t *testing.T, topic string, batch []byte) {
 	}
 }
 
-// compactedRefused has the service start on a compacted topic, which it refuses, and on the same one once that is mended as it
-// said.
+// compactedRefused starts the service on a compacted topic, which it refuses, and again after the topic was changed as
+// the message says.
 func (s setting) compactedRefused(t *testing.T) {
 	const topic = "compacted"
 	s.broker.createTopic(t, topic, 1, kafka.ConfigEntry{ConfigName: "cleanup.policy", ConfigValue: "compact"})
@@ -402,7 +402,7 @@ func (s setting) compactedRefused(t *testing.T) {
 	service.stop(t)
 }
 
-// refused returns what the service has said when it has ended by itself, with an error.
+// refused returns the output of the service once it has ended by itself with an error.
 func (s *service) refused(t *testing.T) (said string) {
 	t.Helper()
 	ended := make(chan error, 1)

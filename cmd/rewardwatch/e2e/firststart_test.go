@@ -16,8 +16,9 @@ import (
 
 var firstStartGroups = flag.Int("first-start-groups", 10_000, "groups of TestFirstStart")
 
-// TestFirstStart starts a service on a topic in which every group of a fleet has twice the units of its baseline, and prints
-// how it calibrates them all while it reads on. A calibration that kept it from reading would show as a low rate.
+// TestFirstStart starts a service on a topic in which every group of a fleet has twice the units of its baseline, and
+// prints how it calibrates all groups while it continues to read. If calibrations blocked reading, the rate would be
+// low.
 func TestFirstStart(t *testing.T) {
 	m := newMeasured(t, startBroker(t, ""), build(t), trafficNamed("one-step decisions"), newPopulation(*firstStartGroups))
 	m.produce(t, m.broker, m.topic, m.eventsOf(2*baselineUnits))
@@ -45,16 +46,18 @@ func TestFirstStart(t *testing.T) {
 	fmt.Fprintf(os.Stderr, "\n%s of CPU, %.0f ms a group, at most %.0f MiB\n", cpu.Round(time.Second), float64(cpu.Milliseconds())/float64(m.groups()), rss/(1<<20))
 }
 
-// lookEvery is the time between two rows. To list the baselines of a large fleet more often would cost as much as to judge it.
+// lookEvery is the time between two rows. Listing the baselines of a large fleet more often would cost as much as
+// judging it.
 const lookEvery = 10 * time.Second
 
-// reading is how much a service has read by a time.
+// reading is how much a service has read at a time.
 type reading struct {
 	at     time.Time
 	events float64
 }
 
-// firstStartRow prints how far the service is, and returns it; before and an error if the service does not say so in time.
+// firstStartRow prints and returns the progress of the service; before and an error if the service does not report it
+// in time.
 func (m *measured) firstStartRow(began time.Time, before reading) (reading, error) {
 	var values [3]float64
 	for i, of := range []struct{ metric, label string }{

@@ -24,25 +24,25 @@ var (
 	growthDir      = flag.String("growth", "", "directory to which TestGrowth writes growth.txt and growth.svg")
 )
 
-// grown is a point of a plot: what an event costs at one size.
+// grown is a point of a plot: the cost of an event at one size.
 type grown struct {
 	against string // what grows
 	at      float64
-	micros  float64 // CPU an event
+	micros  float64 // CPU per event
 	ratio   float64 // to the bare loop
 	rss     float64 // MiB, of all processes
 	stop    float64 // seconds of CPU from the end of the measurement to the end of the processes
 }
 
-// How long the steady state is watched: twice the interval between the checkpoints of a small fleet, and for a large one as
-// long as a policy may be without a save, once every policy has been saved.
+// How long the steady state is observed: twice the interval between the checkpoints of a small fleet; for a large
+// fleet, the maximum time that a policy may go without a save, after every policy has been saved.
 const (
 	growthWindow, growthSettled           = 20 * time.Second, 2 * time.Second
 	growthWindowOfMany, growthSettledMany = 2 * time.Minute, 50 * time.Second
 )
 
-// TestGrowth measures what a one-step decision costs against streams, partitions and processes, while more decisions wait
-// than are read.
+// TestGrowth measures the cost of a one-step decision depending on the number of streams, partitions and processes,
+// while more decisions wait than are read.
 func TestGrowth(t *testing.T) {
 	b, binary := startBroker(t, ""), build(t)
 	var points []grown
@@ -67,7 +67,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// writeGrowth writes the points so far, so that a long run that is interrupted leaves what it has measured.
+// writeGrowth writes the points so far, so that an interrupted run leaves its measurements.
 func writeGrowth(t *testing.T, points []grown) {
 	t.Helper()
 	if *growthDir == "" {
@@ -84,7 +84,7 @@ func writeGrowth(t *testing.T, points []grown) {
 	}
 }
 
-// growth is the steady state of one process.
+// growth measures the steady state of one process.
 func growth(t *testing.T, b *broker, binary, against string, f population) grown {
 	t.Helper()
 	m := newMeasured(t, b, binary, trafficNamed("one-step decisions"), f)
@@ -97,10 +97,11 @@ func growth(t *testing.T, b *broker, binary, against string, f population) grown
 	return p
 }
 
-// streamsOfGroup are those of one-step decisions: return, reward, episode_length, action and an outcome.
+// streamsOfGroup is the number of streams of one-step decisions: return, reward, episode_length, action and an outcome.
 const streamsOfGroup = 5
 
-// growthOfCluster is the steady state of several processes that share 4 partitions, which they have joined before the events come.
+// growthOfCluster measures the steady state of several processes that share 4 partitions, which they have joined before
+// events arrive.
 func growthOfCluster(t *testing.T, b *broker, binary string, processes int) grown {
 	t.Helper()
 	suffix := fmt.Sprint("-", processes)
@@ -118,8 +119,8 @@ func growthOfCluster(t *testing.T, b *broker, binary string, processes int) grow
 	return p
 }
 
-// steady watches processes that read the topic of m, into which it writes more than they can read. What they do before
-// and after is no part of the cost of an event.
+// steady observes processes that read the topic of m, to which it writes more than they can read. What they do before
+// and after is not part of the cost of an event.
 func (m *measured) steady(t *testing.T, all []*measured, runs []*run) grown {
 	t.Helper()
 	window, settle := growthWindow, growthSettled
@@ -146,7 +147,7 @@ func (m *measured) steady(t *testing.T, all []*measured, runs []*run) grown {
 	return p
 }
 
-// pass waits while the processes run.
+// pass waits while the processes are running.
 func (m *measured) pass(t *testing.T, runs []*run, long time.Duration) {
 	t.Helper()
 	over := time.Now().Add(long)
@@ -158,13 +159,13 @@ func (m *measured) pass(t *testing.T, runs []*run, long time.Duration) {
 	})
 }
 
-// How many records a partition is kept behind, and how often this is looked after.
+// The number of records that a partition is kept behind, and how often that is checked.
 const (
 	fedAhead = 25_000
 	fedEvery = 50 * time.Millisecond
 )
 
-// feed writes events for as long as the processes read, so that records wait in each of their partitions.
+// feed writes events as long as the processes read, so that records wait in each of their partitions.
 func (m *measured) feed(t *testing.T, all []*measured) (stop func()) {
 	t.Helper()
 	client := m.writer(t, m.topic)
@@ -195,7 +196,8 @@ func (m *measured) feed(t *testing.T, all []*measured) (stop func()) {
 	}
 }
 
-// least returns how many records a partition is behind, at least: what the instances say of one of theirs.
+// least returns the minimum number of records that a partition is behind, as reported by the instances for their
+// partitions.
 func least(all []*measured) int {
 	fewest := math.MaxInt
 	for _, m := range all {
@@ -203,7 +205,7 @@ func least(all []*measured) int {
 		if err := m.ready(); err != nil {
 			_, said, _ := strings.Cut(err.Error(), "not ready: ")
 			if _, err := fmt.Sscanf(said, "partition %d is %d records behind", &partition, &behind); err != nil {
-				behind = math.MaxInt // it is restored, or rebalanced
+				behind = math.MaxInt // it is being restored or rebalanced
 			}
 		}
 		fewest = min(fewest, behind)
@@ -211,13 +213,13 @@ func least(all []*measured) int {
 	return fewest
 }
 
-// spent is what processes have taken together.
+// spent is what processes have used together.
 type spent struct{ cpu, events, rss float64 }
 
-// spentBy asks the processes themselves. That costs each a scrape.
+// spentBy scrapes the processes, which costs each of them a scrape.
 func spentBy(t *testing.T, all []*measured) (s spent) {
 	t.Helper()
-	patient := http.Client{Timeout: 5 * time.Minute} // with the scrape of a large fleet that is busy
+	patient := http.Client{Timeout: 5 * time.Minute} // for the scrape of a large fleet that is busy
 	for _, m := range all {
 		body, err := getWith(&patient, "http://"+m.address+"/metrics")
 		if err != nil {
@@ -236,7 +238,7 @@ func spentBy(t *testing.T, all []*measured) (s spent) {
 	return s
 }
 
-// settled returns an error unless the instances have all partitions between them, and have read these.
+// settled returns an error unless the instances have all partitions together, and have read them.
 func settled(all []*measured) error {
 	held := 0
 	for _, m := range all {

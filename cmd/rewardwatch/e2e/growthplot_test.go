@@ -16,7 +16,8 @@ const (
 	panelSpace              = 60.0
 )
 
-// growthPlot draws the points as an SVG, with a panel for each thing that grows: CPU per event, both on logarithmic scales.
+// growthPlot returns the points as an SVG, with a panel for each thing that grows: CPU per event, both on logarithmic
+// scales.
 func growthPlot(points []grown) []byte {
 	var kinds []string
 	top := 0.0

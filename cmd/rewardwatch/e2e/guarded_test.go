@@ -24,7 +24,7 @@ import (
 
 const examples = "ingest/emitters/python/examples/"
 
-// guardedConfig is a service without Kafka with the guards of the examples.
+// guardedConfig configures a service without Kafka, with the guards of the examples.
 const guardedConfig = `
 ingest: {log: {directory: %[1]q}, dead_letters: {directory: %[2]q}}
 checkpoint: {directory: %[3]q, every: 1s}
@@ -35,8 +35,8 @@ policies:
 http: {listen: %[4]q}
 `
 
-// TestE2EGuardedAgents runs the examples of agents with a guard. It trips, the agents obey until a person releases it, and
-// then explore again.
+// TestE2EGuardedAgents runs the examples of agents with a guard. The guard trips, the agents obey until a person
+// releases it, and then explore again.
 func TestE2EGuardedAgents(t *testing.T) {
 	s := guardedService(t, build(t))
 	t.Run("bandit", func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestE2EGuardedAgents(t *testing.T) {
 		a.trips(t)
 		s.obeyed(t, "offers")
 		s.releases(t, "offers", "refunds")
-		if did := a.says(t, false); did["steps"] == 0 || did["refunds"] > 1 { // one may be released in its midst
+		if did := a.says(t, false); did["steps"] == 0 || did["refunds"] > 1 { // the guard may be released during a refund
 			t.Errorf("while it was held, it did %v", did)
 		}
 		if did := a.says(t, true); did["refunds"] == 0 { // nothing was repaired
@@ -54,7 +54,7 @@ func TestE2EGuardedAgents(t *testing.T) {
 	t.Run("Q-learner", func(t *testing.T) {
 		a := s.guarded(t, "guarded_qlearning.py")
 		a.trips(t)
-		s.judges(t, "lake", 150) // episodes until it explores little
+		s.judges(t, "lake", 150) // number of episodes until it explores little
 		s.obeyed(t, "lake")
 		s.releases(t, "lake", "exploration")
 		if did := a.says(t, false); did["steps"] == 0 || did["explored"]+did["learned"] > 0 {
@@ -89,7 +89,7 @@ func guardedService(t *testing.T, binary string) *service {
 	return s
 }
 
-// tallied is a line of an example: whether it is held now, and what it did before.
+// tallied is a line of an example's output: whether it is held now, and what it did before.
 type tallied struct {
 	Held   bool
 	State  string
@@ -134,13 +134,13 @@ func follows(t *testing.T, cmd *exec.Cmd, script string) guarded {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)
 		<-ended
-		_ = cmd.Wait() // of an interrupt
+		_ = cmd.Wait() // it ends with an interrupt
 		logTail(t, log.Name())
 	})
 	return guarded{lines}
 }
 
-// next returns what the example says next.
+// next returns the next line of the example.
 func (g guarded) next(t *testing.T) tallied {
 	t.Helper()
 	select {
@@ -155,7 +155,7 @@ func (g guarded) next(t *testing.T) tallied {
 	return tallied{}
 }
 
-// says returns what the example did before it was held, or before it no longer was.
+// says returns what the example did before it was held, or before it was released.
 func (g guarded) says(t *testing.T, held bool) map[string]int {
 	t.Helper()
 	line := g.next(t)
@@ -165,7 +165,7 @@ func (g guarded) says(t *testing.T, held bool) map[string]int {
 	return line.Before
 }
 
-// trips waits until the guard of the example trips. Before it has read the first state, the example is held as well.
+// trips waits until the guard of the example trips. Before the example has read the first state, it is held as well.
 func (g guarded) trips(t *testing.T) {
 	t.Helper()
 	if g.next(t).Held {
@@ -176,7 +176,7 @@ func (g guarded) trips(t *testing.T) {
 	}
 }
 
-// releases releases a guard as a person does.
+// releases releases a guard as a person would.
 func (s *service) releases(t *testing.T, policy, guard string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), s.binary, "guard", "release", policy, guard, "--why", "a test", "--server", "http://"+s.address)
@@ -185,7 +185,7 @@ func (s *service) releases(t *testing.T, policy, guard string) {
 	}
 }
 
-// judges waits until so many episodes of a policy were judged.
+// judges waits until the given number of episodes of a policy has been judged.
 func (s *service) judges(t *testing.T, policy string, episodes float64) {
 	t.Helper()
 	eventually(t, fmt.Sprint(episodes, " episodes of ", policy), func() error {
@@ -197,7 +197,7 @@ func (s *service) judges(t *testing.T, policy string, episodes float64) {
 	})
 }
 
-// judgesMore waits until so many more episodes of a policy were judged.
+// judgesMore waits until the given number of further episodes of a policy has been judged.
 func (s *service) judgesMore(t *testing.T, policy string, episodes float64) {
 	t.Helper()
 	n, err := s.largest(metrics.MetricUnits, map[string]string{"policy": policy})
@@ -207,11 +207,12 @@ func (s *service) judgesMore(t *testing.T, policy string, episodes float64) {
 	s.judges(t, policy, n+episodes)
 }
 
-// obeyed waits until the service has counted 100 steps in a row within the limit of a policy whose guard has tripped. Those
-// that were under way when it tripped, which are the more the busier the machine is, may still break it.
+// obeyed waits until the service has counted 100 consecutive steps within the limit of a policy whose guard has
+// tripped. Steps that were in progress when it tripped may still violate the limit; there are more of these on a busy
+// machine.
 func (s *service) obeyed(t *testing.T, policy string) {
 	t.Helper()
-	broken, since := -1., 0. // steps that broke the limit, and steps in all when the last one of them was seen
+	broken, since := -1., 0. // number of steps that violated the limit, and number of steps when the last one of them was seen
 	eventually(t, policy+" is held", func() error {
 		var g wire.Guards
 		body, err := get("http://" + s.address + "/api/v1/guards/" + policy)
@@ -232,13 +233,13 @@ func (s *service) obeyed(t *testing.T, policy string) {
 	})
 }
 
-// learnerIsHeld: a Q-learner learns while the ice of its lake grows more slippery, and later while its reward is turned
-// around. A guard holds it each time, until a person has repaired the cause and releases it.
+// learnerIsHeld: a Q-learner learns while the ice of its lake becomes more slippery, and later while the sign of its
+// reward is reversed. Each time, a guard holds it until a person has repaired the cause and releases it.
 //
-// The rates are known by construction. 20% of the steps slip, whatever the policy does, and 60% on the changed ice; the
-// limit is twice the healthy rate. No episode returns less than -0.4, but each that reaches the goal returns less than
-// -0.6 once the reward is turned around. As the learner soon avoids the goal, about 10% of its episodes do. A limit of 5%
-// takes about 400 episodes or more to be proven broken.
+// The rates are known by construction. 20% of the steps slip under any policy, and 60% on the changed ice; the limit is
+// twice the healthy rate. No episode returns less than -0.4, but each that reaches the goal returns less than -0.6 once
+// the reward is reversed. As the learner soon avoids the goal, about 10% of its episodes do. It takes about 400
+// episodes or more to prove that a limit of 5% is violated.
 func (s setting) learnerIsHeld(t *testing.T) {
 	const topic, policy = "learner", "learner"
 	s.broker.createTopic(t, topic, 1)
@@ -271,7 +272,7 @@ func (s setting) learnerIsHeld(t *testing.T) {
 		cause                  string
 	}{
 		{"slips", `{"grip": 0.4}`, `{"grip": 0.8, "restore": true}`, []string{"law.dynamics", "return"}, string(alerts.CauseEnvironment)},
-		// The return falls with the law, and may be the one that is proven first.
+		// The return falls with the law, and may be proven first.
 		{"losses", `{"sign": -1}`, `{"sign": 1, "restore": true}`, []string{"law.reward", "return"}, string(alerts.CauseRewardFunction)},
 	} {
 		tells(change.breaks)
@@ -282,7 +283,7 @@ func (s setting) learnerIsHeld(t *testing.T) {
 		service.finds(t, change.guard, "", "guard")
 		service.finds(t, "", change.cause, change.signals...)
 		tells(change.repairs)
-		service.judgesMore(t, policy, 100) // or steps that were under way before the repair could trip it again
+		service.judgesMore(t, policy, 100) // or steps that were in progress before the repair could trip it again
 		service.releases(t, policy, change.guard)
 		if did := a.says(t, false); did["steps"] == 0 || did["learned"]+did["explored"] > 0 {
 			t.Errorf("%s: while it was held, it did %v", change.guard, did)
@@ -298,7 +299,8 @@ func (s setting) learnerIsHeld(t *testing.T) {
 	service.stop(t)
 }
 
-// finds waits for an open incident of a guard or of the telemetry (""), with its cause and an alarm of one of the signals.
+// finds waits for an open incident of a guard, or of the telemetry if guard is empty, with its cause and an alarm of
+// one of the signals.
 func (s *service) finds(t *testing.T, guard, cause string, signals ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprint("an incident of ", signals), func() error {

@@ -21,22 +21,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// disturbed is the service under load, in one instance or several, to which things happen.
+// disturbed is the service under load, in one or several instances, while it is disturbed.
 type disturbed struct {
 	setting
 	topic     string
 	service   *service  // the first instance
 	instances instances // of one consumer group
-	read      int       // partitions that they read, of all topics together
+	read      int       // number of partitions that they read, of all topics together
 	trainer   *receiver
 	load      *load
 	alerts    *alertmanager // nil if alerts are not pushed
-	replayed  []alarmLine   // of a replay, in the end
+	replayed  []alarmLine   // of a replay at the end
 }
 
 const loadPartitions = 4
 
-// disturb starts a service, which reaches the broker at an address, and load on a topic of their own.
+// disturb starts a service, which reaches the broker at an address, and a load, on a separate topic.
 func (s setting) disturb(t *testing.T, topic, brokers string, seed uint64) *disturbed {
 	t.Helper()
 	d := s.prepare(t, topic)
@@ -45,7 +45,7 @@ func (s setting) disturb(t *testing.T, topic, brokers string, seed uint64) *dist
 	return d
 }
 
-// prepare makes the topic.
+// prepare creates the topic.
 func (s setting) prepare(t *testing.T, topic string) *disturbed {
 	t.Helper()
 	s.broker.createTopic(t, topic, loadPartitions)
@@ -54,15 +54,15 @@ func (s setting) prepare(t *testing.T, topic string) *disturbed {
 	return d
 }
 
-// fail tells that the job of a request has failed, whatever happens to the service meanwhile, so that the next incident of its
-// policy orders again.
+// fail reports that the job of a request has failed, despite disturbances of the service, so that the next incident of
+// its policy orders again.
 func (d *disturbed) fail(ctx context.Context, request string) {
 	for ctx.Err() == nil {
 		body := strings.NewReader(`{"state": "failed", "error": "it is a test"}`)
 		resp, err := http.Post("http://"+d.service.address+"/api/v1/retrain-requests/"+request+"/status", "application/json", body)
 		if err == nil {
 			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusConflict { // it may have been told before
+			if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusConflict { // it may already have been reported
 				return
 			}
 		}
@@ -70,7 +70,7 @@ func (d *disturbed) fail(ctx context.Context, request string) {
 	}
 }
 
-// add configures one more instance, with the ledger on PostgreSQL unless that is nil.
+// add configures another instance, with the ledger on PostgreSQL unless ledger is nil.
 func (d *disturbed) add(t *testing.T, brokers string, ledger *postgresql) *service {
 	t.Helper()
 	s := newService(t, d.binary, brokers, d.topic, d.topic, d.trainer, d.alerts)
@@ -85,7 +85,7 @@ func (d *disturbed) add(t *testing.T, brokers string, ledger *postgresql) *servi
 	return s
 }
 
-// begin starts the instances, and the load.
+// begin starts the instances and the load.
 func (d *disturbed) begin(t *testing.T, seed uint64) {
 	t.Helper()
 	for _, s := range d.instances {
@@ -94,7 +94,7 @@ func (d *disturbed) begin(t *testing.T, seed uint64) {
 	d.load = startLoad(t, d.broker, d.topic, seed)
 }
 
-// replaceIn replaces some text in a file, where it must stand.
+// replaceIn replaces text in a file, which must contain it.
 func replaceIn(t *testing.T, path, old, replacement string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -106,7 +106,7 @@ func replaceIn(t *testing.T, path, old, replacement string) {
 	}
 }
 
-// judged returns when the service has judged so many units of each policy.
+// judged returns when the service has judged the given number of units of each policy.
 func (d *disturbed) judged(t *testing.T, units int) {
 	t.Helper()
 	for _, p := range d.load.policies {
@@ -116,9 +116,9 @@ func (d *disturbed) judged(t *testing.T, units int) {
 	}
 }
 
-// nothingLostNothingTwice ends the load and checks that the service has every event in its state exactly once: it counts
-// and sums what was written, shows what a service shows that was never disturbed, raised the alarms that a replay
-// raises, and ordered each retraining once.
+// nothingLostNothingTwice ends the load and checks that the service has included every event in its state exactly once:
+// it counts and sums what was written, shows what an undisturbed service shows, raised the alarms that a replay raises,
+// and ordered each retraining once.
 func (d *disturbed) nothingLostNothingTwice(t *testing.T) {
 	t.Helper()
 	d.load.end()
@@ -136,7 +136,7 @@ func (d *disturbed) nothingLostNothingTwice(t *testing.T) {
 	d.orderedOnce(t)
 }
 
-// recorded reads the topic back in the order of the events' times.
+// recorded returns the topic in the order of the events' times.
 func (d *disturbed) recorded(t *testing.T) []record {
 	t.Helper()
 	records := slices.Concat(d.broker.read(t, d.topic, loadPartitions)...)
@@ -144,8 +144,8 @@ func (d *disturbed) recorded(t *testing.T) []record {
 	return records
 }
 
-// sameAsOracle checks that some instances have read so many partitions to their ends and judge each policy once, and checks
-// counts and sums of every policy. Sums are exact.
+// sameAsOracle checks that instances have read the given number of partitions to their ends and that each policy is
+// judged by one of them, and checks counts and sums of every policy. Sums are exact.
 func (d *disturbed) sameAsOracle(t *testing.T, of instances, partitions int) {
 	t.Helper()
 	eventually(t, "everything is read", func() error { return of.caughtUp(partitions) })
@@ -165,8 +165,8 @@ func (d *disturbed) sameAsOracle(t *testing.T, of instances, partitions int) {
 	}
 }
 
-// sameAsUndisturbed starts another service alone, which reads the topic from its beginning undisturbed, and checks that both
-// show the same of every stream, to the last digit.
+// sameAsUndisturbed starts another service, which reads the topic from its beginning undisturbed, and checks that both
+// show the same for every stream, to the last digit.
 func (d *disturbed) sameAsUndisturbed(t *testing.T) {
 	t.Helper()
 	other := newService(t, d.binary, d.broker.address, d.topic, d.topic+"-undisturbed", startReceiver(t), nil)
@@ -184,7 +184,7 @@ func (d *disturbed) sameAsUndisturbed(t *testing.T) {
 	other.stop(t)
 }
 
-// sameText returns an error with the surroundings of the first difference.
+// sameText returns an error with the context of the first difference.
 func sameText(a, b []byte) error {
 	if bytes.Equal(a, b) {
 		return nil
@@ -197,8 +197,8 @@ func sameText(a, b []byte) error {
 	return fmt.Errorf("disturbed:   %s\nundisturbed: %s", around(a), around(b))
 }
 
-// sameAlarmsAsReplay checks the alarms that the service holds against those of a replay, by their ids. It holds as many
-// as 50 closed incidents of a group.
+// sameAlarmsAsReplay checks the alarms that the service has kept against those of a replay, by their IDs. The service
+// keeps up to 50 closed incidents per group.
 func (d *disturbed) sameAlarmsAsReplay(t *testing.T, records []record) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "telemetry.ndjson")
@@ -223,7 +223,7 @@ func (d *disturbed) sameAlarmsAsReplay(t *testing.T, records []record) {
 	t.Logf("%d incidents with %d alarms", len(incidents), len(got))
 }
 
-// orderedOnce checks that every incident that orders has one request, and that each request was delivered under one id.
+// orderedOnce checks that every incident that orders has one request, and that each request was delivered under one ID.
 func (d *disturbed) orderedOnce(t *testing.T) {
 	t.Helper()
 	var ledger struct {
@@ -256,7 +256,7 @@ func (d *disturbed) orderedOnce(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	acted := map[string]string{} // webhook ids by request
+	acted := map[string]string{} // webhook IDs by request
 	for _, got := range deliveries {
 		request := got.order.Data.ID
 		if other, twice := acted[request]; twice {
@@ -273,9 +273,9 @@ func (d *disturbed) orderedOnce(t *testing.T) {
 	t.Logf("%d retrain requests, %d of their deliveries repeated", len(requests), repeats)
 }
 
-// orderedAll checks that every incident that is to order a retraining has its request, of those by incident. A provisional
-// one does not order, nor one whose cause a person has to look at, nor one of a policy whose request is not finished,
-// nor one whose cause was not settled before the load ended.
+// orderedAll checks that every incident that should order a retraining has its request in requests, which are by
+// incident. An incident does not order if it is provisional, if a person must look at its cause, if its policy has an
+// unfinished request, or if its cause was not determined before the load ended.
 func (d *disturbed) orderedAll(t *testing.T, requests map[string]string) {
 	t.Helper()
 	incidents, err := d.instances.incidents()
@@ -313,10 +313,10 @@ func writeRecords(t *testing.T, path string, records []record) {
 	}
 }
 
-// tooShort reports whether an incident closed, or the load ended, before its evidence was renewed.
+// tooShort reports whether an incident closed, or the load ended, before the incident's evidence was renewed.
 func (d *disturbed) tooShort(t *testing.T, i incident) bool {
 	t.Helper()
-	const renewedAfter = 20 // units
+	const renewedAfter = 20 // in units
 	if i.Closed != nil {
 		return i.Closed.Ordinal < i.Opened.Ordinal+renewedAfter
 	}

@@ -16,7 +16,7 @@ import (
 // instances are the instances of one consumer group, or the only one.
 type instances []*service
 
-// samples returns the values of the series of a metric that carry the labels, of all instances that have some.
+// samples returns the values of a metric's series with the labels, from all instances that have any.
 func (all instances) samples(name string, labels map[string]string) (values []float64, err error) {
 	for _, s := range all {
 		of, missing := s.samples(name, labels)
@@ -28,7 +28,7 @@ func (all instances) samples(name string, labels map[string]string) (values []fl
 	return values, err
 }
 
-// largest returns the largest value of the series of a metric that carry the labels.
+// largest returns the largest value of a metric's series with the labels.
 func (all instances) largest(name string, labels map[string]string) (float64, error) {
 	values, err := all.samples(name, labels)
 	if err != nil {
@@ -37,7 +37,7 @@ func (all instances) largest(name string, labels map[string]string) (float64, er
 	return slices.Max(values), nil
 }
 
-// only returns the value of the one series of a metric that carries the labels.
+// only returns the value of the metric's only series with the labels.
 func (all instances) only(name string, labels map[string]string) (float64, error) {
 	values, err := all.samples(name, labels)
 	if err == nil && len(values) != 1 {
@@ -49,7 +49,8 @@ func (all instances) only(name string, labels map[string]string) (float64, error
 	return values[0], nil
 }
 
-// caughtUp checks that the instances read so many partitions between them, and that all of these are read to their ends.
+// caughtUp checks that the instances read the given number of partitions together, and that all of these are read to
+// their ends.
 func (all instances) caughtUp(partitions int) error {
 	assigned := 0.0
 	for _, s := range all {
@@ -71,7 +72,7 @@ func (all instances) caughtUp(partitions int) error {
 	return err
 }
 
-// streams returns what all show of their streams, one a line, sorted.
+// streams returns what all instances show of their streams, one per line, sorted.
 func (all instances) streams() ([]byte, error) {
 	var lines [][]byte
 	for _, s := range all {
@@ -89,7 +90,7 @@ func (all instances) streams() ([]byte, error) {
 	return bytes.Join(lines, []byte("\n")), nil
 }
 
-// incidents returns those of all.
+// incidents returns the incidents of all instances.
 func (all instances) incidents() ([]incident, error) {
 	var list []incident
 	for _, s := range all {
@@ -102,7 +103,7 @@ func (all instances) incidents() ([]incident, error) {
 	return list, nil
 }
 
-// late counts the units that were judged out of order since the test began.
+// late returns the number of units that were judged out of order since the test began.
 func (all instances) late() float64 {
 	sum := 0.0
 	for _, s := range all {

@@ -11,13 +11,13 @@ import (
 
 var kills = flag.Int("kills", 10, "how often the service is killed at random moments")
 
-// killedWithin is the longest time between two kills. It is shorter than a session of the consumer group: many fall while
-// the service waits to join.
+// killedWithin is the maximum time between two kills. It is shorter than a session of the consumer group, so many kills
+// happen while the service waits to join.
 const killedWithin = 8 * time.Second
 
-// killed kills the service with -9 at random moments under load. Half of the times the broker still waits for the dead
-// member when the next one joins, as after a crash; the other half it knows at once, so that more kills find the service
-// reading. Half of those that come in time for it fall while a webhook is on its way.
+// killed kills the service with -9 at random times under load. Half of the time, the broker still waits for the dead
+// member when the next one joins, as after a crash; the other half, it knows immediately, so more kills happen while
+// the service is reading. Half of the kills that are in time for it happen while a webhook is being sent.
 func (s setting) killed(t *testing.T) {
 	d := s.disturb(t, "killed", s.broker.address, 1)
 	rng := rand.New(rand.NewPCG(2, 2))

@@ -21,7 +21,7 @@ import (
 
 var latencyPolicies = flag.Int("drifting", 100, "policies that drift in TestLatency, one after another")
 
-// configOfDrifting watches the policies that drift from a small baseline on, and orders a retraining of each.
+// configOfDrifting watches the policies that drift with a small baseline, and orders a retraining for each.
 const configOfDrifting = `policies:
   - {match: "drifting-*", baseline: {units: 100}, false_alarms: {budget: 1, per: "2000 episodes"}}
   - match: "*"
@@ -40,34 +40,34 @@ const recipeOfDrifting = `contract:
 config: {}
 `
 
-// place is where a record is.
+// place is the position of a record.
 type place struct {
 	partition int
 	offset    int64
 }
 
-// arrival is a webhook: the last drifted record that its order names, and when it came.
+// arrival is a webhook: the last drifted record that its order names, and its time of arrival.
 type arrival struct {
 	policy   string
 	last     place
-	opened   time.Time // by the body, in the clock of the service
+	opened   time.Time // according to the body, by the clock of the service
 	received time.Time
 }
 
-// latency is a service that reads half of what it can, and policies that drift.
+// latency is a service that reads half of what it can, together with policies that drift.
 type latency struct {
 	*measured
 	client   *kgo.Client
 	arrivals chan arrival
-	sent     map[place]time.Time // when records of drifts were handed to the client
+	sent     map[place]time.Time // when records of drifts were passed to the client
 }
 
-// TestLatency measures the time from an event to the webhook of the drift that it proves. A new environment makes one policy
-// after another lose reward until a retraining of it is ordered.
+// TestLatency measures the time from an event to the webhook of the drift that it proves. A new environment makes one
+// policy after another lose reward until its retraining is ordered.
 func TestLatency(t *testing.T) {
 	l := newLatency(t)
 	defer l.client.Close()
-	l.read(t, 110*len(l.all), l.calibrated) // which are many more decisions of a policy of the load
+	l.read(t, 110*len(l.all), l.calibrated) // many more decisions of a policy than of the load
 	l.all = l.all[:fewestActors]
 	rate := l.read(t, *throughputEvents/4, nil).rate() / 2
 
@@ -111,7 +111,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// newLatency sets up 20 groups as the load, and the policies that will drift, which act with them at first.
+// newLatency sets up 20 groups as the load, and the policies that will drift, which act like the load at first.
 func newLatency(t *testing.T) *latency {
 	t.Helper()
 	l := &latency{arrivals: make(chan arrival, 1), sent: map[place]time.Time{}}
@@ -130,12 +130,12 @@ func newLatency(t *testing.T) *latency {
 	for i := range *latencyPolicies {
 		l.all = append(l.all, actor{policy: fmt.Sprintf("drifting-%d", i), env: "prod-0", name: "agent", partition: i % trafficPartitions})
 	}
-	l.policies += *latencyPolicies // which have one group each
+	l.policies += *latencyPolicies // these have one group each
 	l.client = l.writer(t, l.topic)
 	return l
 }
 
-// receive takes a webhook.
+// receive handles a webhook.
 func (l *latency) receive(w http.ResponseWriter, r *http.Request) {
 	a := arrival{received: time.Now()}
 	var body struct {
@@ -162,8 +162,8 @@ func (l *latency) receive(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// drift makes a policy lose reward in a new environment, one decision every 20 ms, until its webhook comes. None comes of a
-// policy without a baseline: calibrated does not wait for all.
+// drift makes a policy lose reward in a new environment, with one decision every 20 ms, until its webhook arrives. A
+// policy without a baseline causes no webhook, as calibrated does not wait for all.
 func (l *latency) drift(ctx context.Context, t *testing.T, policy string, partition int) (a arrival, ordered bool) {
 	t.Helper()
 	pulse := time.NewTicker(20 * time.Millisecond)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestPythonAgents runs the Python package with the libraries that learn, and its examples on a real broker.
+// TestPythonAgents runs the Python package with the libraries that learn, and its examples with a real broker.
 func TestPythonAgents(t *testing.T) {
 	python, err := filepath.Abs(cmp.Or(os.Getenv("REWARDWATCH_AGENTS_PYTHON"), filepath.Join(root, ".cache/venv-agents/bin/python")))
 	if err != nil {
@@ -56,7 +56,8 @@ func TestPythonAgentsGuarded(t *testing.T) {
 	}
 }
 
-// example runs a script with an agent: the service reads at least so many events of its policy, and refuses none.
+// example runs a script with an agent, and checks that the service reads at least the given number of events of its
+// policy and refuses none.
 func (s setting) example(t *testing.T, policy string, least int64, script string, args ...string) {
 	s.broker.createTopic(t, policy, 2)
 	t.Setenv("REWARDWATCH_TOPIC", policy)
@@ -69,7 +70,8 @@ func (s setting) example(t *testing.T, policy string, least int64, script string
 	}
 }
 
-// heavierPole records the telemetry of docs/examples/cartpole again: the return falls, and it is because of the environment.
+// heavierPole records the telemetry of docs/examples/cartpole again, and checks that the return falls because of the
+// environment.
 func (s setting) heavierPole(t *testing.T) {
 	const folder = "docs/examples/cartpole"
 	recorded := filepath.Join(t.TempDir(), "telemetry.ndjson")

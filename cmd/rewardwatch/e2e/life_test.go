@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// lateUnits is the metric of units that were judged out of order, since the process was started.
+// lateUnits is the metric of units that were judged out of order since the process was started.
 const lateUnits = "rewardwatch_units_late_total"
 
-// life is a process of the service from its start to its end. It is looked at time and again: what it counts is gone when
-// it is killed.
+// life is a process of the service from its start to its end. It is scraped repeatedly, since its counters are lost
+// when it is killed.
 type life struct {
 	service *service
 	over    chan struct{}
@@ -39,7 +39,7 @@ func (s *service) watch() *life {
 	return l
 }
 
-// look notes what the process shows, if it does.
+// look records what the process shows, if it responds.
 func (l *life) look() {
 	if late, err := l.service.largest(lateUnits, nil); err == nil {
 		l.mu.Lock()
@@ -48,7 +48,7 @@ func (l *life) look() {
 	}
 }
 
-// end returns what was seen last.
+// end returns what was recorded last.
 func (l *life) end() (late float64) {
 	close(l.over)
 	l.looking.Wait()

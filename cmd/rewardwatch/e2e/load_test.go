@@ -15,18 +15,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// How the load acts: each agent takes a step a pulse, in an environment that is sound for the first units of a policy, and
-// then, time and again, spoilt for some and sound for others.
+// The behavior of the load: each agent takes one step per pulse, in an environment that is healthy for the first units
+// of a policy, and then repeatedly degraded for some units and healthy for others.
 const (
 	loadPulse  = 50 * time.Millisecond
-	loadAgents = 8 // of a policy
+	loadAgents = 8 // per policy
 	soundFirst = 560
 	spoiltFor  = 120
 	soundAgain = 400
 )
 
-// load is a fleet of simulated agents that write to one topic until it is stopped. What they do follows from the seed;
-// when they do it, from the clock. It is its own oracle of what a service must have seen in the end.
+// load is a fleet of simulated agents that write to one topic until it is stopped. Their actions depend on the seed,
+// and their times on the clock. It also computes what a service must have seen in the end.
 type load struct {
 	topic    string
 	client   *kgo.Client
@@ -34,7 +34,7 @@ type load struct {
 	policies []*loadPolicy
 	events   int
 	pulses   int
-	slowest  time.Duration // pulse
+	slowest  time.Duration // the slowest pulse
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -47,12 +47,12 @@ type loadPolicy struct {
 	drifts bool
 	agents []*loadAgent
 
-	begun, ended int   // episodes
-	lastEnd      int   // the pulse in which one ended last
-	total        tally // of the episodes that have ended
+	begun, ended int   // number of episodes
+	lastEnd      int   // the pulse in which an episode last ended
+	total        tally // of the completed episodes
 }
 
-// tally sums up rewards. Its sums are exact, as the rewards are multiples of 1/1024.
+// tally sums up rewards. Its sums are exact, as rewards are multiples of 1/1024.
 type tally struct{ rewards, positive, negative float64 }
 
 func (a tally) plus(b tally) tally {
@@ -62,8 +62,8 @@ func (a tally) plus(b tally) tally {
 type loadAgent struct {
 	id            string
 	episode       int
-	step, length  int   // the episode ends at that length, or a little later
-	spoilt, whole bool  // the environment of its episode, and whether that ends by itself
+	step, length  int   // the episode ends at that length, or slightly later
+	spoilt, whole bool  // the environment of its episode, and whether the episode ends by itself
 	total         tally // of its episode
 }
 
@@ -84,13 +84,13 @@ type loadEvent struct {
 }
 
 // startLoad begins to write to a topic. The agents of one policy share a partition, those of the others are spread, and
-// one of these never drifts. In a units topic of loadPartitions each policy has a partition of its own. They write to the
-// broker itself, wherever it sends other clients.
+// one policy never drifts. In a units topic of loadPartitions, each policy has its own partition. The load writes to
+// the broker directly, regardless of where the broker sends other clients.
 func startLoad(t *testing.T, b *broker, topic string, seed uint64) *load {
 	t.Helper()
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(b.address), kgo.DefaultProduceTopic(topic), kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.ProducerLinger(0), kgo.AlwaysRetryEOF(), // as of a broker that goes down while it is connected to
+		kgo.ProducerLinger(0), kgo.AlwaysRetryEOF(), // for a broker that goes down during a connection
 		kgo.MetadataMinAge(100*time.Millisecond), kgo.WithLogger(kgo.BasicLogger(t.Output(), kgo.LogLevelError, nil)),
 		kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, b.address)
@@ -111,7 +111,7 @@ func startLoad(t *testing.T, b *broker, topic string, seed uint64) *load {
 			a := &loadAgent{id: fmt.Sprintf("%s/%d", p.name, i)}
 			p.agents = append(p.agents, a)
 			l.begin(p, a)
-			a.step = l.rng.IntN(a.length) // or all would end their first episodes together
+			a.step = l.rng.IntN(a.length) // otherwise all would end their first episodes together
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,15 +125,15 @@ func startLoad(t *testing.T, b *broker, topic string, seed uint64) *load {
 	return l
 }
 
-// end stops the agents within their episodes and returns when the broker has all that they did.
+// end stops the agents within their episodes and returns when the broker has all of their records.
 func (l *load) end() {
 	l.stop()
 	l.done.Wait()
 	l.client.Close()
 }
 
-// run has every agent act once a pulse. A pulse waits for the acknowledgement of the one before, as those of real agents do
-// not: what one partition holds later than another is never more than a pulse.
+// run lets every agent act once per pulse. Unlike real agents, a pulse waits for the acknowledgement of the preceding
+// one, so partitions are never more than one pulse apart.
 func (l *load) run(ctx context.Context) error {
 	pulse := time.NewTicker(loadPulse)
 	defer pulse.Stop()
@@ -144,7 +144,8 @@ func (l *load) run(ctx context.Context) error {
 		case <-pulse.C:
 		}
 		began := time.Now()
-		// An outage of the broker is waited out: what has been handed over is written, and written once.
+		// It waits for the end of an outage of the broker: what has been passed to the client is written, and written
+		// once.
 		if err := l.client.ProduceSync(context.WithoutCancel(ctx), l.act(began)...).FirstErr(); err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func (l *load) run(ctx context.Context) error {
 	}
 }
 
-// act has every agent take a step, and gives the records, each a little later than the one before.
+// act lets every agent take a step, and returns the records, each slightly later than the preceding one.
 func (l *load) act(now time.Time) []*kgo.Record {
 	var records []*kgo.Record
 	l.pulses++
@@ -179,7 +180,8 @@ func (l *load) step(p *loadPolicy, a *loadAgent) loadEvent {
 	}
 	e.Reward = float64(int64((mean+.4*l.rng.NormFloat64())*1024)) / 1024
 	a.total = a.total.plus(tally{1, max(e.Reward, 0), max(-e.Reward, 0)})
-	// One episode of a policy ends a pulse, so that the order of the ends is the same however long a pulse takes.
+	// At most one episode of a policy ends per pulse, so that the order of the ends does not depend on the duration of
+	// a pulse.
 	if a.step++; a.step >= a.length && p.lastEnd != l.pulses {
 		p.lastEnd = l.pulses
 		e.Terminated, e.Truncated = a.whole, !a.whole

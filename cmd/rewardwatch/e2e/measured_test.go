@@ -36,37 +36,37 @@ type cost struct {
 	cpu     time.Duration // user and system, of the whole process
 	took    time.Duration
 	mallocs float64
-	rss     float64 // at its largest, in bytes
+	rss     float64 // the maximum, in bytes
 }
 
-// less returns the cost without that of a run that read nothing.
+// less returns the cost minus that of a run that read nothing.
 func (c cost) less(idle cost) cost {
 	c.cpu, c.mallocs = c.cpu-idle.cpu, c.mallocs-idle.mallocs
 	return c
 }
 
-// rate is in events per second.
+// rate returns the number of events per second.
 func (c cost) rate() float64 { return float64(c.events) / c.took.Seconds() }
 
 func (c cost) micros() float64 { return float64(c.cpu.Nanoseconds()) / 1e3 / float64(c.events) }
 
-// measured is one service that reads one topic, life after life.
+// measured is one service that reads one topic, run several times.
 type measured struct {
 	*broker
 	*actors
 	binary, dir, address, topic string
-	settings                    []string // more lines of configuration
+	settings                    []string // additional lines of configuration
 }
 
-// patienceOfBenchmarks is how long a fleet may take to get somewhere.
+// patienceOfBenchmarks is the maximum time that a fleet may take to reach a state.
 var patienceOfBenchmarks = flag.Duration("patience", time.Hour, "how long a benchmark waits for a step of the service")
 
-// largeFleet has more streams than the limits of a default configuration allow, so that these are raised for it.
+// largeFleet is a number of groups with more streams than the default limits allow, which are therefore raised.
 const largeFleet = 2000
 
-// newMeasured creates the topic, and the configuration of the service that reads it. It is the default one, except that
-// the service is ready only when it has read everything, and that a large fleet is within its limits. More lines of
-// configuration may follow.
+// newMeasured creates the topic, and the configuration of the service that reads it: the default one, except that the
+// service is ready only when it has read everything, and that a large fleet is within its limits. more holds additional
+// lines of configuration.
 func newMeasured(t *testing.T, b *broker, binary string, kind traffic, f population, more ...string) *measured {
 	t.Helper()
 	m := &measured{
@@ -114,21 +114,21 @@ http: {listen: %q}
 func (m *measured) config() string      { return filepath.Join(m.dir, "rewardwatch.yml") }
 func (m *measured) checkpoints() string { return filepath.Join(m.dir, "checkpoints") }
 
-// baselineUnits are enough for a group to fill its baselines.
+// baselineUnits is a number of units that suffices for a group's baselines.
 const baselineUnits = 520
 
-// endow gives a fleet its baselines: some policies collect and calibrate them, and the state of these is copied for the
-// others. The fleet acts on from there.
+// endow gives a fleet its baselines: some policies collect and calibrate them, and their state is copied for the
+// others. The fleet continues from there.
 func (m *measured) endow(t *testing.T, copyBanks func(t *testing.T, from, to int)) {
 	t.Helper()
 	whole, few := m.actors, newActors(m.traffic, m.fewest())
-	few.rate *= float64(few.groups()) / float64(whole.groups()) // a group is as busy before as after
+	few.rate *= float64(few.groups()) / float64(whole.groups()) // a group is equally busy before and after
 	m.actors = few
 	m.read(t, few.eventsOf(baselineUnits), m.calibrated)
 	copyBanks(t, few.policies, whole.policies)
 	whole.now = few.now
 	for i := range whole.all {
-		whole.all[i].episode = 1_000_000 // or those of the few would come again
+		whole.all[i].episode = 1_000_000 // otherwise the episodes of the few would recur
 	}
 	m.actors = whole
 	m.read(t, whole.eventsOf(1), m.endowed)
@@ -153,7 +153,7 @@ func (m *measured) copyBanks(t *testing.T, from, to int) {
 	}
 }
 
-// savedBank is what a checkpoint holds of a policy.
+// savedBank is the part of a checkpoint for a policy.
 type savedBank ingest.Parts
 
 func loadBank(t *testing.T, store ingest.CheckpointStore, policy int) savedBank {
@@ -165,7 +165,7 @@ func loadBank(t *testing.T, store ingest.CheckpointStore, policy int) savedBank 
 	return savedBank(parts)
 }
 
-// renamed returns the state as that of another policy, whose name is as long.
+// renamed returns the state as that of another policy, whose name has the same length.
 func (b savedBank) renamed(from, to int) ingest.Parts {
 	parts := ingest.Parts{}
 	for name, part := range b {
@@ -174,8 +174,8 @@ func (b savedBank) renamed(from, to int) ingest.Parts {
 	return parts
 }
 
-// read produces events and then runs the service until it has read them and, if there is one, until a condition holds. It
-// ends with the stop of the service, which is part of the cost.
+// read produces events and then runs the service until it has read them and, if done is not nil, until done returns no
+// error. It ends by stopping the service, which is part of the cost.
 func (m *measured) read(t *testing.T, events int, done func() error) cost {
 	t.Helper()
 	m.produce(t, m.broker, m.topic, events)
@@ -194,14 +194,14 @@ func (m *measured) read(t *testing.T, events int, done func() error) cost {
 	return c
 }
 
-// run is one life of the service.
+// run is one process of the service.
 type run struct {
 	*exec.Cmd
 	log   bytes.Buffer
-	ended chan error // by Wait
+	ended chan error // receives the result of Wait
 }
 
-// run starts the service. It is killed at the end of the test if it still runs.
+// run starts the service. If it is still running at the end of the test, it is killed.
 func (m *measured) run(t *testing.T) *run {
 	t.Helper()
 	r := &run{Cmd: exec.Command(m.binary, "run", "--config", m.config()), ended: make(chan error, 1)}
@@ -225,7 +225,7 @@ func (r *run) stop(t *testing.T) {
 		if err != nil {
 			t.Fatalf("stop the service: %v\n%s", err, &r.log)
 		}
-	case <-time.After(5 * time.Minute): // a large fleet under load
+	case <-time.After(5 * time.Minute): // for a large fleet under load
 		t.Fatalf("the service does not stop\n%s", &r.log)
 	}
 }
@@ -241,13 +241,13 @@ func (r *run) kill(t *testing.T) {
 	}
 }
 
-// used returns what a life that has ended took of processors and, at most, of memory in bytes.
+// used returns the CPU time and the peak memory, in bytes, of a process that has ended.
 func (r *run) used() (cpu time.Duration, rss float64) {
 	usage, _ := r.ProcessState.SysUsage().(*syscall.Rusage)
 	return r.ProcessState.UserTime() + r.ProcessState.SystemTime(), float64(usage.Maxrss << 10)
 }
 
-// until asks every 20 ms until check returns no error, for as long as a large fleet may take.
+// until calls check every 20 ms until it returns no error, for at most as long as a large fleet may take.
 func (r *run) until(t *testing.T, what string, check func() error) {
 	t.Helper()
 	deadline, pause := time.NewTimer(*patienceOfBenchmarks), time.NewTicker(20*time.Millisecond)
@@ -270,8 +270,8 @@ func (m *measured) ready() error {
 	return err
 }
 
-// calibrated returns an error until 19 groups in 20 have a baseline that is not provisional. A chance finding in a warm-up
-// makes the rest collect longer.
+// calibrated returns an error until 19 of 20 groups have a baseline that is not provisional. In the rest, a chance
+// finding during the warm-up may prolong the collection.
 func (m *measured) calibrated() error {
 	final, _, err := m.baselines()
 	if want := (m.groups()*19 + 19) / 20; err == nil && final < want {
@@ -280,7 +280,7 @@ func (m *measured) calibrated() error {
 	return err
 }
 
-// endowed returns an error unless the groups of the fleet have baselines, and no other groups are there.
+// endowed returns an error unless the groups of the fleet have baselines, and there are no other groups.
 func (m *measured) endowed() error {
 	final, groups, err := m.baselines()
 	if err == nil && (final < m.groups()*19/20 || groups != m.groups()) {
@@ -289,7 +289,7 @@ func (m *measured) endowed() error {
 	return err
 }
 
-// baselines returns how many are not provisional, and how many groups there are.
+// baselines returns the number of baselines that are not provisional, and the number of groups.
 func (m *measured) baselines() (final, groups int, err error) {
 	accepted, err := m.sums(names.MetricGroups, `baseline="accepted"`)
 	if err != nil {
@@ -333,7 +333,7 @@ func sumIn(body []byte, metric, label string) (sum float64, err error) {
 	return sum, nil
 }
 
-// ends returns the offset behind the last record of each partition.
+// ends returns the offset after the last record of each partition.
 func (m *measured) ends(t *testing.T) []int64 {
 	t.Helper()
 	ends := make([]int64, m.partitions)
@@ -350,14 +350,14 @@ func (m *measured) ends(t *testing.T) []int64 {
 	return ends
 }
 
-// bare is the cost of the bare loop over the whole topic.
+// bare returns the cost of the bare loop over the whole topic.
 func (m *measured) bare(t *testing.T) cost {
 	t.Helper()
 	return m.bareFrom(t, make([]int64, m.partitions))
 }
 
 // bareFrom reads every message from the given offsets on into one buffer, one partition after another, and does nothing
-// else: the least that reading this topic can cost.
+// else: the minimum cost of reading this topic.
 func (m *measured) bareFrom(t *testing.T, from []int64) cost {
 	t.Helper()
 	var before, after syscall.Rusage

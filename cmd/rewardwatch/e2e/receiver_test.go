@@ -20,10 +20,10 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// webhookSecret is the key that service and receiver share.
+// webhookSecret is the key that the service and the receiver share.
 const webhookSecret = "whsec_ZW5kLXRvLWVuZC10ZXN0cy1zaGFyZWQtc2VjcmV0LTMyYg=="
 
-// order is what the receiver of a retrain request needs of its body.
+// order is the part of a retrain request's body that the receiver needs.
 type order struct {
 	Type string `json:"type"`
 	Data struct {
@@ -49,7 +49,7 @@ type order struct {
 	} `json:"data"`
 }
 
-// delivery is a webhook whose signature the Standard Webhooks library has found valid.
+// delivery is a webhook with a signature that the Standard Webhooks library has verified.
 type delivery struct {
 	id    string
 	body  []byte
@@ -57,17 +57,17 @@ type delivery struct {
 	order order
 }
 
-// receiver takes webhooks as a trainer would. What does not verify is refused and fails the test.
+// receiver takes webhooks as a trainer would. It refuses those that cannot be verified, and fails the test.
 type receiver struct {
 	server     *httptest.Server
 	secretFile string
-	job        func(delivery) // is run for each webhook-id, where it is set
-	arrived    chan struct{}  // where somebody waits for it, a delivery is announced, and answered only a while later
+	job        func(delivery) // run for each webhook-id, if set
+	arrived    chan struct{}  // if set, a delivery is announced on it and answered after a delay
 
 	working    sync.WaitGroup
 	mu         sync.Mutex
-	deliveries []delivery // one for each webhook-id
-	repeats    int        // deliveries whose webhook-id had been seen
+	deliveries []delivery // one per webhook-id
+	repeats    int        // number of deliveries whose webhook-id had been seen
 	refused    error
 }
 
@@ -99,7 +99,7 @@ func startReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// announce tells who waits for a delivery, and gives it time to disturb the answer.
+// announce announces a delivery, and leaves time to disturb the answer.
 func (r *receiver) announce() {
 	select {
 	case r.arrived <- struct{}{}:
@@ -108,7 +108,7 @@ func (r *receiver) announce() {
 	}
 }
 
-// accept takes a delivery once: its id is its idempotency key. The caller holds the lock.
+// accept accepts a delivery once: its ID is its idempotency key. The caller holds the lock.
 func (r *receiver) accept(d delivery) {
 	if slices.ContainsFunc(r.deliveries, func(known delivery) bool { return known.id == d.id }) {
 		r.repeats++
@@ -135,14 +135,14 @@ func verify(verifier *standardwebhooks.Webhook, req *http.Request) (delivery, er
 	return d, nil
 }
 
-// received returns the webhooks so far, and how many deliveries were repeats of one of them.
+// received returns the webhooks so far, and the number of deliveries that were repeats.
 func (r *receiver) received() (all []delivery, repeats int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.deliveries), r.repeats, r.refused
 }
 
-// pager takes what Alertmanager sends to people.
+// pager receives what Alertmanager sends to people.
 type pager struct {
 	server *httptest.Server
 
@@ -151,7 +151,7 @@ type pager struct {
 	about map[page]int
 }
 
-// page is what a page is about.
+// page is the subject of a page.
 type page struct{ status, incident, severity string }
 
 func startPager(t *testing.T) *pager {
@@ -175,7 +175,7 @@ func startPager(t *testing.T) *pager {
 	return p
 }
 
-// incidents returns how often each was told of.
+// incidents returns how often each page was sent.
 func (p *pager) incidents() map[page]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +184,7 @@ func (p *pager) incidents() map[page]int {
 
 func (p *pager) address() string { return p.server.Listener.Addr().String() }
 
-// paged checks that Alertmanager has sent one page of a status about a policy's drift.
+// paged checks that Alertmanager has sent one page with a status about a policy's drift.
 func (p *pager) paged(status, policy string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 
 var restartGroups = flag.Int("restart-groups", 10_000, "groups of TestRestart and TestTakeOver")
 
-// TestRestart kills a service that judges a large fleet, and measures how long the next one takes.
+// TestRestart kills a service that judges a large fleet, and measures how long the next process takes.
 func TestRestart(t *testing.T) {
 	m := newMeasured(t, startBroker(t, ""), build(t), trafficNamed("one-step decisions"), newPopulation(*restartGroups))
 	m.endow(t, m.copyBanks)
@@ -88,7 +88,8 @@ func TestTakeOver(t *testing.T) {
 	survivor.stop(t)
 }
 
-// spent returns the processor time that a life has used so far. Unlike time, it barely depends on what else runs.
+// spent returns the CPU time that a process has used so far. Unlike elapsed time, it barely depends on what else is
+// running.
 func (r *run) spent(t *testing.T) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.Process.Pid))
@@ -130,7 +131,7 @@ func (m *measured) drift(t *testing.T, policy string) {
 	}
 }
 
-// answers returns a check that a path answers with 200.
+// answers returns a check that a path responds with 200.
 func (m *measured) answers(path string) func() error {
 	return func() error {
 		_, err := get("http://" + m.address + path)
@@ -146,13 +147,14 @@ func (m *measured) incidentOf(policy string) error {
 	return err
 }
 
-// partitionsHeld returns how many partitions of the telemetry and of the units topic are assigned to the instance.
+// partitionsHeld returns the number of partitions of the telemetry and the units topic that are assigned to the
+// instance.
 func (m *measured) partitionsHeld() (int, error) {
 	sums, err := m.sums(ingest.MetricPartitions, `kind="assigned"`)
 	return int(sums), err
 }
 
-// assigned returns an error unless all partitions are.
+// assigned returns an error unless all partitions are assigned to the instance.
 func (m *measured) assigned() error {
 	held, err := m.partitionsHeld()
 	if err == nil && held != 2*m.partitions {
@@ -169,7 +171,7 @@ func (m *measured) ownsAll() error {
 	return m.ready()
 }
 
-// shares returns an error unless both instances have partitions, and have read these.
+// shares returns an error unless both instances have partitions, and have read them.
 func (m *measured) shares(with *measured) error {
 	held, err := m.partitionsHeld()
 	if err != nil {
@@ -205,8 +207,8 @@ func (m *measured) firstPolicy() (string, error) {
 	return answer.Baselines[0].Policy, nil
 }
 
-// copyBanksInTopic saves the state of the first policies as that of others, each in the scope of its partition of the units
-// topic, as an owner of that partition does.
+// copyBanksInTopic saves the state of the first policies as that of others, each in the scope of its partition of the
+// units topic, like the owner of that partition.
 func (m *measured) copyBanksInTopic(t *testing.T, from, to int) {
 	t.Helper()
 	topic, err := checkpoint.OpenTopic(ingest.KafkaConfig{Brokers: []string{m.broker.address}}, "checkpoints", zerolog.Nop(), clientprometheus.NewRegistry())
@@ -235,8 +237,8 @@ func (m *measured) copyBanksInTopic(t *testing.T, from, to int) {
 	}
 }
 
-// unitPartition returns the partition of the units topic that holds a policy, as internal/cluster chooses it. A policy that
-// is saved elsewhere is not found there, and has no baseline.
+// unitPartition returns the partition of the units topic that holds a policy, as chosen by internal/cluster. A policy
+// that is saved elsewhere is not found, and has no baseline.
 func unitPartition(policy string, partitions int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(policy))

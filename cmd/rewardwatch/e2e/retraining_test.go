@@ -22,7 +22,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// lakeRecipes are the recipes of a policy on the frozen lake. What stuck trains has unlearnt everything.
+// lakeRecipes are the recipes of a policy on the frozen lake. With the recipe stuck, the trained policy has forgotten
+// everything.
 var lakeRecipes = map[string]string{
 	"base.yaml": `
 contract:
@@ -44,15 +45,15 @@ config: {algorithm: stand}
 `,
 }
 
-// lakeRun is a policy on a frozen lake that moves, and all that sees to its retraining.
+// lakeRun is a policy on a frozen lake that moves, with everything that its retraining needs.
 type lakeRun struct {
 	*watched
 	policyFile, tokenFile string
-	silent                bool // the job tells nothing of itself
+	silent                bool // whether the job does not report
 }
 
-// lake starts a service whose incidents order retrainings by a recipe, once a person has approved, and a policy that knows the
-// first lake. More phases come after that of the new version.
+// lake starts a service whose incidents order retrainings with a recipe, once a person has approved them, and a policy
+// that has learned the first lake. more holds the phases after that of the new version.
 func (s setting) lake(t *testing.T, recipe string, more ...phase) *lakeRun {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,8 +85,8 @@ func (s setting) lake(t *testing.T, recipe string, more ...phase) *lakeRun {
 	return r
 }
 
-// train runs the training job with an order, and gives the version that it has made. Where there are headers of a webhook, the
-// job verifies its signature with Python's library of Standard Webhooks.
+// train runs the training job with an order, and returns the version that it has made. If headers of a webhook are
+// given, the job verifies its signature with the Python library of Standard Webhooks.
 func (r *lakeRun) train(t *testing.T, headers map[string]string, order []byte) string {
 	args := []string{"train.py", "--policy-file", r.policyFile}
 	if headers != nil {
@@ -106,7 +107,8 @@ func (r *lakeRun) train(t *testing.T, headers map[string]string, order []byte) s
 	return strings.TrimSpace(string(out))
 }
 
-// retrain is what the trainer does with an order: it runs the job, and tells of it, or goes back to the version that it had before.
+// retrain does what the trainer does with an order: it runs the job and reports on it, or goes back to the preceding
+// version.
 func (r *lakeRun) retrain(t *testing.T, d delivery) {
 	id, headers := d.order.Data.ID, map[string]string{}
 	for name := range d.head {
@@ -128,7 +130,7 @@ func (r *lakeRun) retrain(t *testing.T, d delivery) {
 	}
 }
 
-// goBack puts the policy back that was there before the job, and gives its version.
+// goBack restores the policy from before the job, and returns its version.
 func (r *lakeRun) goBack(t *testing.T) string {
 	var policy struct {
 		Version string `json:"policy_version"`
@@ -146,7 +148,7 @@ func (r *lakeRun) goBack(t *testing.T) string {
 	return policy.Version
 }
 
-// report calls the service back, as a job does.
+// report calls the service back, like a job.
 func (r *lakeRun) report(t *testing.T, id string, want int, what map[string]string) {
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -203,13 +205,13 @@ func (r *lakeRun) request(kind ledger.Kind) (ledger.Request, error) {
 	return found[0], nil
 }
 
-// becomes returns when the retraining is in a state.
+// becomes returns the retraining once it is in a state.
 func (r *lakeRun) becomes(t *testing.T, want ledger.State) ledger.Request {
 	t.Helper()
 	return r.ofKind(t, ledger.KindRetrain, want)
 }
 
-// ofKind returns when the request of a kind is in a state.
+// ofKind returns the request of a kind once it is in a state.
 func (r *lakeRun) ofKind(t *testing.T, kind ledger.Kind, want ledger.State) (q ledger.Request) {
 	t.Helper()
 	eventually(t, "the "+string(kind)+" is "+string(want), func() (err error) {
@@ -221,7 +223,7 @@ func (r *lakeRun) ofKind(t *testing.T, kind ledger.Kind, want ledger.State) (q l
 	return q
 }
 
-// drift has the lake move, and gives the request that waits for its approval.
+// drift moves the lake, and returns the request that waits for approval.
 func (r *lakeRun) drift(t *testing.T) ledger.Request {
 	t.Helper()
 	r.phase(t)
@@ -244,7 +246,7 @@ func (r *lakeRun) drift(t *testing.T) ledger.Request {
 	return q
 }
 
-// approve has a person look at the difference and approve.
+// approve looks at the difference and approves, as a person would.
 func (r *lakeRun) approve(t *testing.T, id string) {
 	t.Helper()
 	server := "http://" + r.service.address
@@ -255,7 +257,8 @@ func (r *lakeRun) approve(t *testing.T, id string) {
 	r.run(t, "retrain", "approve", id, "--by", "ann", "--why", "the lake has moved", "--server", server, "--token-file", r.tokenFile)
 }
 
-// lakeIsRetrained: the lake moves, a person approves, the job learns the new lake, and its version is proven to have helped.
+// lakeIsRetrained: the lake moves, a person approves, the job learns the new lake, and its version is proven to have
+// helped.
 func (s setting) lakeIsRetrained(t *testing.T) {
 	r := s.lake(t, "lake", phase{Episodes: 600})
 	id := r.drift(t).ID
@@ -276,7 +279,7 @@ func (s setting) lakeIsRetrained(t *testing.T) {
 	}
 	var states []ledger.State
 	for _, c := range history.History {
-		if c.State != ledger.StateDelivered { // which it never is where the job tells that it has begun before the webhook is answered
+		if c.State != ledger.StateDelivered { // never the case if the job reports its start before the webhook is answered
 			states = append(states, c.State)
 		}
 	}
@@ -286,14 +289,14 @@ func (s setting) lakeIsRetrained(t *testing.T) {
 	if !slices.Equal(states, want) || history.History[1].By != "ann" {
 		t.Errorf("the history is %+v", history.History)
 	}
-	r.agent.proceed(t) // the baseline is of the episodes after the proof, before which a slow machine has read the others
+	r.agent.proceed(t) // the baseline consists of the episodes after the proof; a slow machine has read the others by then
 	r.phase(t)
 	eventually(t, "the new version is the baseline", func() error { return r.states(finding.OK) })
 	r.service.stop(t)
 }
 
-// lakeIsMissed: what the job has made is worse than what was there before, which its version shows although the job tells nothing. The
-// policy goes back, no further retraining is ordered by itself, and a job that tells of itself by then is too late.
+// lakeIsMissed: the version made by the job is worse than the one before, which shows although the job does not report.
+// The policy goes back, no further retraining is ordered automatically, and a report of the job comes too late.
 func (s setting) lakeIsMissed(t *testing.T) {
 	r := s.lake(t, "stuck", phase{Episodes: 20})
 	r.silent = true
@@ -339,7 +342,7 @@ func (s setting) lakeIsMissed(t *testing.T) {
 	r.service.stop(t)
 }
 
-// version returns the policy_version of the newest unit.
+// version returns the policy_version of the most recent unit.
 func (r *lakeRun) version(t *testing.T) string {
 	t.Helper()
 	var shown struct {
@@ -361,7 +364,7 @@ func (r *lakeRun) version(t *testing.T) string {
 	return ""
 }
 
-// exported checks that the experience of the drift can be had: steps of the lake as it is now, in order.
+// exported checks that the experience of the drift can be exported: steps of the current lake, in order.
 func (r *lakeRun) exported(t *testing.T, id string) {
 	t.Helper()
 	out := r.run(t, "retrain", "export", id, "--data", "drifted", "--config", r.service.config, "--server", "http://"+r.service.address)
@@ -402,7 +405,7 @@ func (r *lakeRun) exported(t *testing.T, id string) {
 	}
 }
 
-// write makes a file, and its directory.
+// write creates a file and its directory.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// root is the repository as seen from this package.
+// root is the directory of the repository.
 var root = absolute("../../..")
 
 func absolute(path string) string {
@@ -37,7 +37,7 @@ func absolute(path string) string {
 // server is a server that is run by its script under deploy/local.
 type server struct {
 	script string
-	env    []string // the script's settings
+	env    []string // settings of the script
 }
 
 // do runs the script with one of its verbs.
@@ -63,7 +63,8 @@ func (s server) down(t *testing.T, long time.Duration) {
 	}
 }
 
-// local starts a server by its script under deploy/local and stops it when the test ends. env are the script's settings.
+// local starts a server with its script under deploy/local, and stops it when the test ends. env holds the script's
+// settings.
 func local(t *testing.T, script, log string, env ...string) server {
 	t.Helper()
 	s := server{script, env}
@@ -79,7 +80,7 @@ func local(t *testing.T, script, log string, env ...string) server {
 	return s
 }
 
-// logTail shows the end of a server's log where the test has failed.
+// logTail shows the end of a server's log if the test has failed.
 func logTail(t *testing.T, path string) {
 	if !t.Failed() {
 		return
@@ -99,7 +100,7 @@ type broker struct {
 	address string
 }
 
-// startBroker starts a broker that sends its clients to the address advertised, "" for its own.
+// startBroker starts a broker that sends its clients to the address advertised; if empty, to its own.
 func startBroker(t *testing.T, advertised string) *broker {
 	t.Helper()
 	dir, ports := t.TempDir(), deploytest.FreePorts(t, 2)
@@ -113,20 +114,20 @@ func startBroker(t *testing.T, advertised string) *broker {
 // postgresql is a PostgreSQL server.
 type postgresql struct {
 	server
-	urlFile string // holds the URL of its database
+	urlFile string // contains the URL of its database
 }
 
 func startPostgreSQL(t *testing.T) *postgresql {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // it runs as another user where the tests run as root
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // it runs as another user if the tests run as root
 		t.Fatal(err)
 	}
 	s := local(t, "postgresql.sh", filepath.Join(dir, "postgresql.log"), "POSTGRESQL_DIR="+dir, "POSTGRESQL_PORT="+deploytest.FreePorts(t, 1)[0])
 	return &postgresql{server: s, urlFile: filepath.Join(dir, "ledger.url")}
 }
 
-// admin returns a client of the broker, and what closes it.
+// admin returns a client of the broker, and a function that closes it.
 func (b *broker) admin() (*kafka.Client, func()) {
 	transport := &kafka.Transport{}
 	return &kafka.Client{Addr: kafka.TCP(b.address), Transport: transport}, transport.CloseIdleConnections
@@ -147,7 +148,7 @@ func (b *broker) createTopic(t *testing.T, name string, partitions int, settings
 	}
 }
 
-// bury takes the dead members out of a consumer group, as the broker itself would once their session has timed out.
+// bury removes the dead members of a consumer group, as the broker itself would after their session timeout.
 func (b *broker) bury(t *testing.T, group string) {
 	t.Helper()
 	admin, done := b.admin()
@@ -169,7 +170,7 @@ func (b *broker) bury(t *testing.T, group string) {
 	}
 }
 
-// record is one telemetry record of a topic, whose message may hold more of them.
+// record is one telemetry record of a topic, whose message may contain several.
 type record struct {
 	ts        int64
 	partition int
@@ -203,7 +204,7 @@ func (b *broker) readPartition(ctx context.Context, topic string, partition int)
 	}
 	reader := kafka.NewReader(kafka.ReaderConfig{
 		Brokers: []string{b.address}, Topic: topic, Partition: partition, MaxBytes: 10 << 20,
-		MaxWait: 100 * time.Millisecond, // which Close waits out
+		MaxWait: 100 * time.Millisecond, // Close waits as long
 	})
 	defer reader.Close()
 	var records []record
@@ -230,10 +231,11 @@ func (b *broker) readPartition(ctx context.Context, topic string, partition int)
 // alertmanager is a real Alertmanager with the configuration of deploy.
 type alertmanager struct {
 	address string
-	pager   *pager // whom it tells
+	pager   *pager // receives its notifications
 }
 
-// startAlertmanager replaces more of its configuration, given as old, new, old, new.
+// startAlertmanager starts an Alertmanager. replace holds further replacements in its configuration: old, new, old,
+// new.
 func startAlertmanager(t *testing.T, replace ...string) *alertmanager {
 	t.Helper()
 	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
@@ -246,7 +248,7 @@ func startAlertmanager(t *testing.T, replace ...string) *alertmanager {
 	return a
 }
 
-// firing returns the labels of the alerts of that name that fire for a policy.
+// firing returns the labels of the firing alerts with a name and a policy.
 func (a *alertmanager) firing(name, policy string) ([]map[string]string, error) {
 	query := url.Values{"filter": {"alertname=" + strconv.Quote(name), "policy=" + strconv.Quote(policy)}}
 	var alerts []struct {
@@ -267,8 +269,9 @@ type prometheus struct {
 	address string
 }
 
-// startPrometheus has it scrape a service every three seconds, and evaluate the rules that the service's binary writes every
-// second. A scrape may take as long as it is to the next: one that fails resolves every alert, and the next raises it again.
+// startPrometheus starts a Prometheus that scrapes a service every three seconds, and every second evaluates the rules
+// that the service's binary writes. A scrape may take until the next one: a failed scrape resolves every alert, and the
+// next one raises it again.
 func startPrometheus(t *testing.T, s *service, alerts *alertmanager) *prometheus {
 	t.Helper()
 	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
@@ -282,8 +285,8 @@ func startPrometheus(t *testing.T, s *service, alerts *alertmanager) *prometheus
 	return &prometheus{address: "127.0.0.1:" + port}
 }
 
-// rewrite copies a configuration of the repository with some of its text replaced, given as old, new, old, new. Each old
-// text must be there: a test that replaced nothing would run on other settings than it says.
+// rewrite copies a configuration of the repository with some of its text replaced: old, new, old, new. Each old text
+// must exist: a test that replaced nothing would silently run with other settings.
 func rewrite(t *testing.T, from, to string, replace ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, from))
@@ -301,7 +304,7 @@ func rewrite(t *testing.T, from, to string, replace ...string) {
 	}
 }
 
-// value evaluates a query that gives one series, and gives its value.
+// value evaluates a query that returns one series, and returns its value.
 func (p *prometheus) value(query string) (float64, error) {
 	var answer struct {
 		Data struct {

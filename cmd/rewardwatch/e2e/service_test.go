@@ -25,7 +25,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// build builds the binary that is tested, with what is released: packages are compiled once for it and for the image.
+// build builds the tested binary with the release flags, so that packages are compiled once for it and for the image.
 func build(t *testing.T) string {
 	t.Helper()
 	return buildWith(t)
@@ -43,17 +43,17 @@ func buildWith(t *testing.T, flags ...string) string {
 	return binary
 }
 
-// service is `rewardwatch run` with the configuration of deploy, in a directory of its own.
+// service is `rewardwatch run` with the configuration of deploy, in a separate directory.
 type service struct {
 	binary, config, address string
 	log                     *os.File
-	process                 *exec.Cmd // nil while it does not run
+	process                 *exec.Cmd // nil while it is not running
 	life                    *life     // of the process
-	late                    float64   // units that were judged out of order in the lives before
+	late                    float64   // number of units that were judged out of order by preceding processes
 }
 
-// newService writes the configuration, with the brokers at an address. Without an Alertmanager to push to, alerts are left
-// to Prometheus's rules.
+// newService writes the configuration, with the brokers at an address. Without an Alertmanager to push to, alerts come
+// from Prometheus's rules.
 func newService(t *testing.T, binary, brokers, topic, group string, trainer *receiver, push *alertmanager) *service {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,7 +84,7 @@ func newService(t *testing.T, binary, brokers, topic, group string, trainer *rec
 	return s
 }
 
-// launch runs the service, again after it was killed or stopped.
+// launch runs the service, also after it was killed or stopped.
 func (s *service) launch(t *testing.T) {
 	t.Helper()
 	s.process = exec.Command(s.binary, "run", "--config", s.config, "--output", "json")
@@ -105,7 +105,7 @@ func (s *service) start(t *testing.T) {
 	})
 }
 
-// kill ends the service as a power cut would. One that does not run is left alone.
+// kill ends the service as a power cut would. It does nothing if the service is not running.
 func (s *service) kill(t *testing.T) {
 	t.Helper()
 	if s.process == nil {
@@ -122,13 +122,13 @@ func (s *service) kill(t *testing.T) {
 	s.ended()
 }
 
-// ended says that the process has.
+// ended records that the process has ended.
 func (s *service) ended() {
 	s.process = nil
 	s.late += s.life.end()
 }
 
-// decisions returns what the service has said of retraining, by incident.
+// decisions returns the log messages of the service about retraining, by incident.
 func (s *service) decisions() (map[string][]string, error) {
 	text, err := os.ReadFile(s.log.Name())
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *service) decisions() (map[string][]string, error) {
 	return reasons, nil
 }
 
-// writeRules writes the alerting rules that go with the service's configuration.
+// writeRules writes the alerting rules for the service's configuration.
 func (s *service) writeRules(t *testing.T, dir string) {
 	t.Helper()
 	out, err := exec.Command(s.binary, "rules", "--config", s.config, "-o", dir).CombinedOutput()
@@ -153,7 +153,7 @@ func (s *service) writeRules(t *testing.T, dir string) {
 	}
 }
 
-// stop ends the service as its supervisor would.
+// stop stops the service as its supervisor would.
 func (s *service) stop(t *testing.T) {
 	t.Helper()
 	s.life.look()
@@ -181,10 +181,10 @@ func (s *service) metrics() (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(bytes.NewReader(body))
 }
 
-// unitWord is our word for what people know as episodes or blocks.
+// unitWord matches help texts with the word unit, instead of episodes or blocks.
 var unitWord = regexp.MustCompile(`(?i)^# HELP .*\bunits?\b.*`)
 
-// lintMetrics lets the real promtool check names, labels and help of the metrics.
+// lintMetrics checks names, labels and help of the metrics with the real promtool.
 func (s *service) lintMetrics(t *testing.T) {
 	t.Helper()
 	body, err := get("http://" + s.address + "/metrics")
@@ -203,7 +203,7 @@ func (s *service) lintMetrics(t *testing.T) {
 	}
 }
 
-// build returns the build that runs, as its metrics name it.
+// build returns the running build, as named by its metrics.
 func (s *service) build(t *testing.T) string {
 	t.Helper()
 	families, err := s.metrics()
@@ -214,7 +214,7 @@ func (s *service) build(t *testing.T) string {
 	return fmt.Sprint(built[0].GetLabel())
 }
 
-// samples returns the values of the series of a metric that carry the labels, at least one.
+// samples returns the values of a metric's series with the labels, at least one.
 func (s *service) samples(name string, labels map[string]string) ([]float64, error) {
 	families, err := s.metrics()
 	if err != nil {
@@ -245,7 +245,7 @@ func carries(m *dto.Metric, labels map[string]string) bool {
 	return found == len(labels)
 }
 
-// largest returns the largest value of the series of a metric that carry the labels.
+// largest returns the largest value of a metric's series with the labels.
 func (s *service) largest(name string, labels map[string]string) (float64, error) {
 	values, err := s.samples(name, labels)
 	if err != nil {
@@ -254,7 +254,7 @@ func (s *service) largest(name string, labels map[string]string) (float64, error
 	return slices.Max(values), nil
 }
 
-// incident is what the tests need of an incident of the API.
+// incident is the part of an incident of the API that the tests need.
 type incident struct {
 	ID          string `json:"id"`
 	State       string `json:"state"`
@@ -285,7 +285,7 @@ func (i incident) alarmIDs() []string {
 	return ids
 }
 
-// incidents returns those that are open or have closed of late.
+// incidents returns the incidents that are open or have recently closed.
 func (s *service) incidents() ([]incident, error) {
 	var answer struct {
 		Incidents []incident        `json:"incidents"`
@@ -300,7 +300,7 @@ func (s *service) incidents() ([]incident, error) {
 	return answer.Incidents, nil
 }
 
-// alarmLine is what the tests need of an alarm that replay prints.
+// alarmLine is the part of an alarm printed by replay that the tests need.
 type alarmLine struct {
 	Event    string `json:"event"`
 	State    string `json:"state"`
@@ -310,7 +310,7 @@ type alarmLine struct {
 	Cause    string `json:"cause"`
 }
 
-// replay runs recorded telemetry under the service's configuration and gives the alarms that fired, in order.
+// replay replays recorded telemetry with the service's configuration and returns the alarms in order.
 func (s *service) replay(t *testing.T, file string) []alarmLine {
 	t.Helper()
 	var stderr bytes.Buffer

@@ -16,16 +16,16 @@ var (
 	soakEvery = flag.Duration("soak-every", 30*time.Second, "how often TestSoak looks")
 )
 
-// soakWarmUp is how long the service grows to its usual size: caches fill, baselines freeze.
+// soakWarmUp is how long the service grows to its usual size, while caches fill and baselines freeze.
 const soakWarmUp = 3 * time.Minute
 
-// use is what a process holds at a time.
+// use is the resource usage of a process at a time.
 type use struct {
 	after               time.Duration
 	goroutines, rss, fd float64 // rss in bytes
 }
 
-// TestSoak runs the service under load and prints what it holds. Nothing of it may grow.
+// TestSoak runs the service under load and prints its resource usage, none of which may grow.
 func TestSoak(t *testing.T) {
 	s := setting{broker: startBroker(t, ""), binary: build(t)}
 	d := s.disturb(t, "soak", s.broker.address, 7)
@@ -64,8 +64,8 @@ func (d *disturbed) use(t *testing.T, after time.Duration) use {
 	return u
 }
 
-// flat fails where a quantity grows over the run, by its regression line, by more than an allowance and by more than
-// three standard errors of the line.
+// flat fails if a quantity grows over the run, by its regression line, by more than an allowance and by more than three
+// standard errors of the line.
 func flat(t *testing.T, what string, uses []use, allowed float64, of func(use) float64) {
 	t.Helper()
 	slope, sd := regress(uses, of)
@@ -78,7 +78,7 @@ func flat(t *testing.T, what string, uses []use, allowed float64, of func(use) f
 	fmt.Fprintf(os.Stderr, "%s: %+.2f an hour, standard error %.2f: %s\n", what, slope, sd, verdict)
 }
 
-// regress fits a line by least squares and gives its slope per hour and the slope's standard error.
+// regress fits a line by least squares and returns its slope per hour and the standard error of the slope.
 func regress(uses []use, of func(use) float64) (slope, sd float64) {
 	n := float64(len(uses))
 	var x, y float64

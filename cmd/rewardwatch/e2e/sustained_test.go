@@ -19,8 +19,8 @@ var (
 	sustainedFor  = flag.Duration("duration", 10*time.Minute, "how long TestSustained produces them")
 )
 
-// TestSustained has 20 groups decide at a constant rate, one decision an episode, and prints what the service with its
-// default configuration holds meanwhile. A service that does not keep up is seen by its lag.
+// TestSustained lets 20 groups decide at a constant rate, one decision per episode, and prints the resource usage of a
+// service with the default configuration. A service that cannot keep up has a growing lag.
 func TestSustained(t *testing.T) {
 	m := newMeasured(t, startBroker(t, ""), build(t), trafficNamed("one-step decisions"), newPopulation(20))
 	m.read(t, m.eventsOf(baselineUnits), m.calibrated)
@@ -55,7 +55,7 @@ func TestSustained(t *testing.T) {
 		float64(cpu.Microseconds())/before.read)
 }
 
-// progress is how far a load and the service that reads it are.
+// progress is the progress of a load and of the service that reads it.
 type progress struct {
 	at             time.Time
 	produced, read float64 // since the load began

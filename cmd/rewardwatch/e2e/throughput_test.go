@@ -27,8 +27,9 @@ var (
 	throughputResult     = flag.String("result", "", "file to which TestThroughput appends its results for benchstat")
 )
 
-// TestThroughput measures what reading and judging costs, beside a loop that only reads the same topics, and, where Python is
-// installed, beside a consumer in Python with the detectors of river. All are processes of their own, but for the bare loop.
+// TestThroughput measures the cost of reading and judging, compared with a loop that only reads the same topics and, if
+// Python is installed, with a consumer in Python with the detectors of river. All of them are separate processes,
+// except for the bare loop.
 func TestThroughput(t *testing.T) {
 	kinds := regexp.MustCompile(*throughputKinds)
 	b, binary := startBroker(t, ""), build(t)
@@ -47,8 +48,8 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
-// measureTraffic takes a fleet through its states: before its first baselines, while these are calibrated, and after. A large
-// fleet is not calibrated but endowed.
+// measureTraffic takes a fleet through its states: before its first baselines, while these are calibrated, and after. A
+// large fleet is endowed instead of calibrated.
 func measureTraffic(t *testing.T, b *broker, binary string, kind traffic, groups int) {
 	m := newMeasured(t, b, binary, kind, newPopulation(groups))
 	idle := m.read(t, 0, nil)
@@ -72,7 +73,7 @@ func measureTraffic(t *testing.T, b *broker, binary string, kind traffic, groups
 	}
 }
 
-// startOver endows the fleet from nothing, in a topic of its own.
+// startOver endows the fleet from scratch, in a separate topic.
 func (m *measured) startOver(t *testing.T) {
 	t.Helper()
 	m.topic += "-endowed"
@@ -82,11 +83,11 @@ func (m *measured) startOver(t *testing.T) {
 	m.endow(t, m.copyBanks)
 }
 
-// riverEvents are enough to measure so slow a loop.
+// riverEvents is enough to measure a loop that is this slow.
 const riverEvents = 20_000
 
-// river is the cost of a consumer in Python that feeds the rewards of each policy to ADWIN and KSWIN of river. It returns
-// false where river is not installed, and for what it cannot read.
+// river returns the cost of a consumer in Python that feeds the rewards of each policy to ADWIN and KSWIN of river. It
+// returns false if river is not installed, and for traffic that the consumer cannot read.
 func (m *measured) river(t *testing.T, from []int64) (cost, bool) {
 	t.Helper()
 	python := cmp.Or(os.Getenv("REWARDWATCH_PEERS_PYTHON"), filepath.Join(root, ".cache/venv-peers/bin/python"))
@@ -116,7 +117,7 @@ func (m *measured) river(t *testing.T, from []int64) (cost, bool) {
 	return cost{events: said.Events, cpu: time.Duration(said.CPU * 1e9), took: time.Duration(said.Took * 1e9), rss: said.RSS}, true
 }
 
-// row prints a cost beside that of the bare loop, and appends the ratio to the results.
+// row prints a cost compared with that of the bare loop, and appends the ratio to the results.
 func (m *measured) row(t *testing.T, state string, c, bare cost) {
 	t.Helper()
 	ratio := c.micros() / bare.micros()

@@ -17,20 +17,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/protobuf/telemetrypb"
 )
 
-// trafficPartitions are those of a topic of telemetry where nothing else is said.
+// trafficPartitions is the default number of partitions of a telemetry topic.
 const trafficPartitions = 4
 
-// trafficRate is how many events all groups together record in a second of event time.
+// trafficRate is the number of events of all groups together per second of event time.
 const trafficRate = 50_000
 
 // traffic is a kind of telemetry.
 type traffic struct {
 	name    string
-	steps   int    // of a unit
-	unit    int    // events of a unit where they are more
-	message int    // events of a message
-	topic   string // more of the topic's configuration
-	config  string // more of the service's
+	steps   int    // per unit
+	unit    int    // events per unit, if more than steps
+	message int    // events per message
+	topic   string // additional configuration of the topic
+	config  string // additional configuration of the service
 	encode  func(to []byte, e *moment) []byte
 }
 
@@ -47,7 +47,7 @@ type moment struct {
 	clicked       bool
 }
 
-// largestBlock is how many decisions that arrive fast are judged together.
+// largestBlock is the maximum number of fast decisions that are judged together.
 const largestBlock = 64
 
 var traffics = []traffic{
@@ -76,14 +76,14 @@ func encodeSummary(to []byte, e *moment) []byte {
 		e.agent, e.episode, e.reward, 40+e.step, bit(e.clicked))
 }
 
-// encodeSource writes what all records of telemetry v1 in JSON begin with.
+// encodeSource writes the common beginning of all records of telemetry v1 in JSON.
 func encodeSource(to []byte, e *moment) []byte {
 	to = append(to, `{"ts":"`...)
 	to = time.UnixMilli(e.ts).UTC().AppendFormat(to, "2006-01-02T15:04:05.000Z")
 	return fmt.Appendf(to, `","policy":"%s","policy_version":"2026-11-01.3","env":"%s","env_version":"%d","agent_id":"%s",`, e.policy, e.env, e.world, e.agent)
 }
 
-// mappingOfNested reads what encodeNested writes.
+// mappingOfNested is a mapping for the output of encodeNested.
 const mappingOfNested = `mapping:
           fields:
             ts: {path: meta.time_ms, unit: ms}
@@ -124,16 +124,16 @@ func bit(b bool) int {
 	return 0
 }
 
-// population is a number of groups: the policies of a fleet have equally many each.
+// population is a number of groups; each policy of a fleet has equally many.
 type population struct {
-	policies, envs int // envs of each policy
+	policies, envs int // envs per policy
 	partitions     int
 }
 
-// mostPolicies are those of a large fleet.
+// mostPolicies is the number of policies of a large fleet.
 const mostPolicies = 1000
 
-// newPopulation returns one with at least that many groups.
+// newPopulation returns a population of at least the given number of groups.
 func newPopulation(groups int) population {
 	policies := min(groups, mostPolicies)
 	return population{policies: policies, envs: (groups + policies - 1) / policies, partitions: trafficPartitions}
@@ -141,25 +141,25 @@ func newPopulation(groups int) population {
 
 func (f population) groups() int { return f.policies * f.envs }
 
-// fewest returns the first policies of the fleet that have twenty groups between them.
+// fewest returns the first policies of the fleet that have twenty groups together.
 func (f population) fewest() population {
 	f.policies = min(f.policies, (20+f.envs-1)/f.envs)
 	return f
 }
 
-// policyName returns the name of a policy. All are equally long.
+// policyName returns the name of a policy. All names have the same length.
 func policyName(i int) string { return fmt.Sprintf("policy-%03d", i) }
 
-// actors are the agents of a fleet that make one kind of traffic, and how far they are.
+// actors are the agents of a fleet that generate one kind of traffic, and their progress.
 type actors struct {
 	traffic
 	population
 	rng   *rand.Rand
 	all   []actor
-	made  int          // events so far
-	rate  float64      // events in a second of event time
-	now   float64      // event time, Unix milliseconds
-	clock func() int64 // Unix milliseconds; nil for that of the rate
+	made  int          // number of events so far
+	rate  float64      // events per second of event time
+	now   float64      // event time in Unix milliseconds
+	clock func() int64 // Unix milliseconds; nil to follow the rate
 }
 
 type actor struct {
@@ -168,7 +168,7 @@ type actor struct {
 	episode, step     int
 }
 
-// fewestActors act where there are fewer groups.
+// fewestActors is the minimum number of actors, even with fewer groups.
 const fewestActors = 400
 
 func newActors(kind traffic, f population) *actors {
@@ -186,7 +186,7 @@ func newActors(kind traffic, f population) *actors {
 	return a
 }
 
-// eventsOf returns how many events make that many units of each group.
+// eventsOf returns the number of events for the given number of units of each group.
 func (a *actors) eventsOf(units int) int {
 	steps := (units*a.groups() + len(a.all) - 1) / len(a.all) * cmp.Or(a.unit, a.steps)
 	return steps * len(a.all)
@@ -223,7 +223,7 @@ func (a *actors) produce(t *testing.T, b *broker, topic string, events int) {
 	}
 }
 
-// writer returns a client that chooses the partitions of a topic itself.
+// writer returns a client that writes to explicit partitions of a topic.
 func (b *broker) writer(t *testing.T, topic string) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.address), kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(5*time.Millisecond),
@@ -234,7 +234,7 @@ func (b *broker) writer(t *testing.T, topic string) *kgo.Client {
 	return client
 }
 
-// send hands the next events to a client. An error of one of them cancels the context.
+// send passes the next events to a client. An error of one of them cancels the context.
 func (a *actors) send(ctx context.Context, cancel context.CancelCauseFunc, client *kgo.Client, events int) {
 	open, held := make([][]byte, a.partitions), make([]int, a.partitions)
 	send := func(p int) {
@@ -263,7 +263,8 @@ func (a *actors) send(ctx context.Context, cancel context.CancelCauseFunc, clien
 	}
 }
 
-// load writes events at a rate, evenly, until the context ends. What a pulse misses comes with the next.
+// load writes events evenly at a rate, until the context ends. Events that a pulse misses are written with the next
+// one.
 func (a *actors) load(ctx context.Context, cancel context.CancelCauseFunc, client *kgo.Client, perSecond float64) {
 	pulse := time.NewTicker(10 * time.Millisecond)
 	defer pulse.Stop()

@@ -14,10 +14,12 @@ import (
 	"time"
 )
 
-// patience is how long a condition may take to come true. It is generous: the tests share two cores with four servers.
+// patience is how long a condition may take to become true. It is generous, since the tests share two cores with four
+// servers.
 const patience = 4 * time.Minute
 
-// eventually asks every 50 ms until check gives no error, and fails the test with its last one when patience runs out.
+// eventually calls check every 50 ms until it returns no error, and fails the test with its last error when patience
+// runs out.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
@@ -39,8 +41,8 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// reaches asks until a value has grown up to another. Patience is for its next growth, so that a slow machine takes as long as it
-// takes.
+// reaches waits until a value has grown to want. patience applies to each increase, so that a slow machine may take as
+// long as it needs.
 func reaches(t *testing.T, what string, want float64, value func() (float64, error)) {
 	t.Helper()
 	best, left := math.Inf(-1), time.NewTimer(patience)
@@ -68,7 +70,7 @@ func reaches(t *testing.T, what string, want float64, value func() (float64, err
 
 var client = &http.Client{Timeout: 10 * time.Second}
 
-// get reads what a server answers with 200.
+// get returns the body of a 200 response.
 func get(url string) ([]byte, error) { return getWith(client, url) }
 
 func getWith(client *http.Client, url string) ([]byte, error) {
@@ -98,7 +100,7 @@ func getJSON(url string, into any) error {
 	return nil
 }
 
-// wait passes some time, unless the test is ended.
+// wait waits for a duration, unless the test ends.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

@@ -22,7 +22,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// retraining has an app consider incidents, and do nothing else.
+// retraining makes an app consider incidents, and nothing else.
 type retraining struct {
 	enginetest.Memory
 	app App
@@ -46,7 +46,7 @@ func (r *retraining) Resumed(ctx context.Context, d *engine.Worker) error {
 
 func (r *retraining) Passed(ctx context.Context, d *engine.Worker) error { return r.app.Passed(ctx, d) }
 
-// newRetraining orders a retraining of a drift that has lasted for two minutes.
+// newRetraining returns a retraining that is ordered once a drift has lasted for two minutes.
 func newRetraining(t *testing.T) *retraining {
 	t.Helper()
 	desk, _ := apitest.OpenLedger(t, retrain.Trigger{On: retrain.OnIncident, Lasting: model.Duration(2 * time.Minute), Recipe: "ranker", Target: "trainer"})
@@ -69,7 +69,7 @@ func (r *retraining) requests(t *testing.T) int {
 	return len(all)
 }
 
-// waits reports whether it was decided that an incident has not lasted yet.
+// waits reports whether it was decided that an incident has not lasted long enough yet.
 func (r *retraining) waits(t *testing.T, incident string) bool {
 	t.Helper()
 	decisions, err := r.app.retrain.Decisions(t.Context(), incident, 10)
@@ -79,7 +79,8 @@ func (r *retraining) waits(t *testing.T, incident string) bool {
 	return slices.ContainsFunc(decisions, func(d ledger.Recorded) bool { return d.Reason == ledger.NotLasted })
 }
 
-// A drift orders its retraining once it has lasted, though nothing of the incident changes any more, and the service was started again.
+// A drift orders its retraining once it has lasted long enough, even if the incident does not change any more and the
+// service was restarted.
 func TestDriftThatLastsIsLookedAtAgain(t *testing.T) {
 	for name, restart := range map[string]bool{"at once": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +107,7 @@ func TestDriftThatLastsIsLookedAtAgain(t *testing.T) {
 				}
 				f = p.Feed(0)
 			}
-			for i := range int64(2) { // as the drift goes on
+			for i := range int64(2) { // as the drift continues
 				e := ingesttest.Episode(0, 560+i, "ranker", newest.Add(3*time.Minute+time.Duration(i)*time.Second))
 				e.Return = -4
 				if err := f.Process(t.Context(), []ingest.Event{e}); err != nil {

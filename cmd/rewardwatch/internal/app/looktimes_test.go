@@ -65,7 +65,7 @@ func TestIncidentsOwedToTheLedger(t *testing.T) {
 	}
 }
 
-// A policy that waits for the ledger is not judged, and the readiness says so.
+// While policies wait for the ledger, they are not judged, and the readiness response says so.
 func TestNotReadyWhileTheLedgerHoldsUpJudging(t *testing.T) {
 	for waiting, want := range map[time.Duration]string{
 		0: "", ledgerPatience - 1: "", ledgerPatience: "has been waiting 15s for the ledger of retrain requests", 2 * time.Minute: "waiting 2m0s",

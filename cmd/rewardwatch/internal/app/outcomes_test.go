@@ -20,7 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 )
 
-// The service writes outcomes into the ledger, and draws the consequences that are configured, once.
+// The service writes outcomes to the ledger, and takes the configured actions once.
 func TestOutcomeInTheLedger(t *testing.T) {
 	incident := apitest.SomeView().Opened[0]
 	policy := incident.Group.Policy
@@ -83,7 +83,8 @@ func TestOutcomeInTheLedger(t *testing.T) {
 	}
 }
 
-// An order to freeze needs a policy that learns all the time. Nothing follows from its outcome: it has made no version.
+// An order to freeze requires a policy that learns continuously. Its outcome has no consequences, since it has not made
+// a version.
 func TestOrdersOfALearnerHaveNoConsequences(t *testing.T) {
 	dir := t.TempDir()
 	for file, text := range map[string]string{

@@ -28,7 +28,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// scrape returns how long an answer of /metrics takes and its size in bytes.
+// scrape returns the duration of a /metrics response and its size in bytes.
 func scrape(b *testing.B, h http.Handler) (time.Duration, int) {
 	b.Helper()
 	answer, begun := httptest.NewRecorder(), time.Now()
@@ -39,7 +39,7 @@ func scrape(b *testing.B, h http.Handler) (time.Duration, int) {
 	return time.Since(begun), answer.Body.Len()
 }
 
-// exporting returns a pipeline, and the handler that its metrics are scraped from.
+// exporting returns a pipeline and the handler of its metrics.
 func exporting(b *testing.B) (*enginetest.Alone, http.Handler) {
 	b.Helper()
 	cfg, m, reg := engine.DefaultSettings(), enginetest.NewMemory(), prometheus.NewRegistry()
@@ -52,9 +52,9 @@ func exporting(b *testing.B) (*enginetest.Alone, http.Handler) {
 	return p, s.Metrics()
 }
 
-// BenchmarkScrapeDuringCalibration scrapes once a second while the first baselines of POLICIES policies, four groups each, are
-// collected and calibrated. It tells how long a scrape took by the median and at most, how large its answer was, and how many of
-// the scrapes came before all groups were armed.
+// BenchmarkScrapeDuringCalibration scrapes once per second while the first baselines of POLICIES policies with four
+// groups each are collected and calibrated. It reports the median and maximum duration of a scrape, the size of its
+// response, and the number of scrapes before all groups were armed.
 func BenchmarkScrapeDuringCalibration(b *testing.B) {
 	policies := testkit.Size("POLICIES", 400)
 	p, handler := exporting(b)
@@ -88,9 +88,9 @@ func BenchmarkScrapeDuringCalibration(b *testing.B) {
 	}
 }
 
-// BenchmarkScrape scrapes the metrics of POLICIES policies, four groups each, as text and compressed. It tells how much CPU a scrape
-// takes, and how long the worker of a policy takes for a unit at most, and at most in 999 of 1,000 cases, while nothing is
-// scraped and while one scrape follows the other.
+// BenchmarkScrape scrapes the metrics of POLICIES policies with four groups each, as text and compressed. It reports
+// the CPU time of a scrape, and the maximum and the 99.9th percentile of the time that the worker of a policy takes for
+// a unit, without scrapes and during continuous scrapes.
 func BenchmarkScrape(b *testing.B) {
 	policies := testkit.Size("POLICIES", 62)
 	p, handler := exporting(b)
@@ -139,12 +139,12 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// unitTimes returns how long a worker took for each unit, in ascending order.
+// unitTimes returns the time that a worker took for each unit, in ascending order.
 func unitTimes(b *testing.B) []time.Duration {
 	d := engine.NewWorker("policy", watch.DefaultConfig(), capacity.NewStreamLimit(20_000), enginetest.NewMemory())
 	rng, took := rand.New(rand.NewPCG(1, 1)), []time.Duration{}
 	for n, more := int64(0), true; more || n < 700; n++ {
-		more = more && b.Loop() // which fails when it is called again after its end
+		more = more && b.Loop() // it fails if called again after its end
 		start := time.Now()
 		if err := d.Observe(b.Context(), ingesttest.Unit("policy", 0, n, rng), time.Time{}); err != nil {
 			b.Fatal(err)
@@ -160,7 +160,7 @@ func unitTimes(b *testing.B) []time.Duration {
 	return took
 }
 
-// cpuTime is the time that the process has used on all cores.
+// cpuTime returns the CPU time of the process on all cores.
 func cpuTime(b *testing.B) time.Duration {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
@@ -200,8 +200,9 @@ func armedGroups(p *enginetest.Alone) (armed int) {
 	return armed
 }
 
-// BenchmarkHealthyWhileRestoring restores POLICIES policies of one group each from memory, and asks for /-/healthy until it is done.
-// It tells when the first answer came, how long the slowest took, and when all were restored.
+// BenchmarkHealthyWhileRestoring restores POLICIES policies of one group each from memory, and requests /-/healthy
+// until all are restored. It reports the time of the first response, the slowest response, and the time of the
+// restoration.
 func BenchmarkHealthyWhileRestoring(b *testing.B) {
 	policies := testkit.Size("POLICIES", 3000)
 	d := engine.NewWorker("policy", watch.DefaultConfig(), capacity.NewStreamLimit(20_000), enginetest.NewMemory())

@@ -25,7 +25,7 @@ import (
 type memory struct {
 	mu         sync.Mutex
 	down       error
-	after      func() // runs once, when records have been written, before the answer
+	after      func() // called once after records have been written, before the response
 	entries    []string
 	ids        map[string]int
 	partitions map[int]bool
@@ -64,7 +64,7 @@ func (m *memory) setDown(err error) {
 	m.down = err
 }
 
-// want checks which entries the topic has.
+// want checks which entries the topic contains.
 func (m *memory) want(t *testing.T, who ...string) {
 	t.Helper()
 	m.mu.Lock()
@@ -108,7 +108,7 @@ func (b *bench) rename(from, to string) {
 	}
 }
 
-// sender returns a sender as after a start of the service.
+// sender returns a sender like after a start of the service.
 func (b *bench) sender() *Sender {
 	b.Helper()
 	b.reg = prometheus.NewRegistry()
@@ -181,7 +181,7 @@ func TestAnOutageLosesNothing(t *testing.T) {
 	})
 }
 
-// A crash between the write to the topic and the note of it repeats entries, with the ids that they had.
+// A crash between writing to the topic and recording it repeats entries, with the same IDs.
 func TestARepeatedEntryHasItsID(t *testing.T) {
 	b := newBench(t)
 	b.append("a")
@@ -278,7 +278,7 @@ func TestRotatedFilesAreSentToTheirEnd(t *testing.T) {
 	}
 }
 
-// link makes the log a link to a file beside it.
+// link makes the log a link to another file.
 func (b *bench) link() {
 	b.Helper()
 	b.rename("", ".target")
@@ -287,7 +287,7 @@ func (b *bench) link() {
 	}
 }
 
-// later sets the time at which a file was changed to one before now.
+// later sets the modification time of a file to a time before now.
 func later(b *bench, suffix string, by time.Duration) {
 	b.Helper()
 	at := time.Now().Add(by)
@@ -306,7 +306,7 @@ func TestAnEntryIsWrittenWhileItsFileIsRenamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.mu.Lock() // as Append
+	b.mu.Lock() // like Append
 	b.rename("", ".1")
 	if f, err := os.Create(b.path); err != nil || f.Close() != nil {
 		t.Fatal(err)
@@ -325,7 +325,7 @@ func TestAnEntryIsWrittenWhileItsFileIsRenamed(t *testing.T) {
 	b.topic.want(t, "a", "b", "c")
 }
 
-// What brokers would refuse for its size would hold up all that follows.
+// An entry that brokers would refuse because of its size would block all later ones.
 func TestStatesThatAreTooLargeAreOmitted(t *testing.T) {
 	b := newBench(t)
 	if err := b.Append(Entry{Who: "a", Before: strings.Repeat("x", maxEntry), After: "y"}, false); err != nil {
@@ -338,7 +338,7 @@ func TestStatesThatAreTooLargeAreOmitted(t *testing.T) {
 	}
 }
 
-// What is appended while the service stops is sent before it ends.
+// Entries that are appended while the service stops are sent before it ends.
 func TestTheLastEntriesAreSent(t *testing.T) {
 	b := newBench(t)
 	s := b.sender()

@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// TestRatingsAreHeldOutAsTheyAreJudged lets one of two raters, who differ by 20 standard deviations, rate alone once the baseline
-// is complete.
+// TestRatingsAreHeldOutAsTheyAreJudged lets only one of two raters, who differ by 20 standard deviations, rate after
+// the baseline is complete.
 func TestRatingsAreHeldOutAsTheyAreJudged(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.Baseline.Units = 200
@@ -47,8 +47,8 @@ func TestRatingsAreHeldOutAsTheyAreJudged(t *testing.T) {
 	}
 }
 
-// TestRatingsOfANewVersionAreHeldOutAtItsLevel rates a version higher than the one before by two standard deviations, and lets
-// others rate it once its baseline is complete.
+// TestRatingsOfANewVersionAreHeldOutAtItsLevel rates a version higher than the preceding one by two standard
+// deviations, and lets other people rate it after its baseline is complete.
 func TestRatingsOfANewVersionAreHeldOutAtItsLevel(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.Baseline.Units, cfg.OnNewVersion = 200, watch.OnNewVersionRebaseline

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A measured interval that lies wholly below the budget fails the gate; one that reaches it does not.
+// A measured interval that is entirely below the budget fails the gate; one that includes it does not.
 func TestVerdictOfMeasuredFalseAlarms(t *testing.T) {
 	tests := map[string]struct {
 		measured   measure.FalseAlarms
@@ -35,12 +35,12 @@ func TestVerdictOfMeasuredFalseAlarms(t *testing.T) {
 	}
 }
 
-// Units that were left out for incidents may be why the others have few false alarms.
+// If units were left out because of incidents, that may be why the others have few false alarms.
 func TestVerdictWhereUnitsWereLeftOut(t *testing.T) {
 	tests := map[string]struct {
 		incidents, leftOut int64
 		heldOut            int
-		want               string // of the reason, "" where the budget can be kept
+		want               string // of the reason; empty if the budget can be kept
 	}{
 		"none":                  {0, 0, 19_500, ""},
 		"other faults":          {0, 9_297, 10_203, ""},

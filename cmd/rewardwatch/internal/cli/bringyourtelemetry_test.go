@@ -18,8 +18,8 @@ const (
 	ownPage = "bring-your-telemetry.md"
 )
 
-// Every command of docs/bring-your-telemetry.md is run here and prints what the page shows, and every configuration is
-// valid. Other tests drive the same verbs under the race detector, where this one takes minutes.
+// Every command of docs/bring-your-telemetry.md is run and prints what the page shows, and every configuration is
+// valid. Other tests run the same verbs under the race detector, where this one takes minutes.
 func TestSimBringYourTelemetry(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -69,7 +69,7 @@ func TestDocsLeadToTheTelemetry(t *testing.T) {
 	}
 }
 
-// writeRuns writes the monitor.csv files of two parallel environments of a run.
+// writeRuns writes the monitor.csv files of a run with two parallel environments.
 func writeRuns(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join("runs", "lander_1")
@@ -88,7 +88,7 @@ func writeRuns(t *testing.T) {
 	}
 }
 
-// topicsOfThePage are decisions in JSON, those of the example, and routes in Avro.
+// topicsOfThePage returns decisions in JSON, those of the example, and routes in Avro.
 func (w *world) topicsOfThePage(t *testing.T) (all []message) {
 	t.Helper()
 	const schema = `{"type":"record","name":"Route","fields":[{"name":"servedAt","type":{"type":"long","logicalType":"timestamp-millis"}},

@@ -22,14 +22,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// calibrated is what calibrate --output json printed.
+// calibrated is the output of calibrate --output json.
 type calibrated struct {
 	groups  []calibrate.Calibration
 	summary calibrate.CalibrationSummaryJSON
 	errors  string
 }
 
-// calibrateFiles runs the verb on files under a configuration, for a second at most a policy.
+// calibrateFiles runs the verb on files with a configuration, for at most a second per policy.
 func calibrateFiles(t *testing.T, config string, files ...string) (int, calibrated) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -59,7 +59,7 @@ policies:
     false_alarms: {budget: 1, per: 500 episodes}
 `
 
-// delayOf finds the delay of a change.
+// delayOf returns the delay of a change.
 func delayOf(t *testing.T, c calibrate.Calibration, signal, change string) calibrate.MeasuredDelayJSON {
 	t.Helper()
 	for _, d := range c.Delays {
@@ -97,7 +97,7 @@ func TestSimCalibrateOfRealReturns(t *testing.T) {
 	}
 }
 
-// healthyFleet is telemetry with actions and an outcome in which nothing changes.
+// healthyFleet returns telemetry with actions and an outcome, without a change.
 func healthyFleet(seed uint64) *fleet {
 	f := newFleet(seed, 3)
 	f.outcome = .3
@@ -123,7 +123,7 @@ func TestSimCalibrateOfStepsActionsAndOutcomes(t *testing.T) {
 	if g.Baseline.Days == nil || *g.Baseline.Days <= 0 || g.Baseline.Weekly || !slices.Contains(g.Notes, baseline.CaveatDay) {
 		t.Errorf("baseline %+v, notes %q", g.Baseline, g.Notes)
 	}
-	// Not all branches are carried by 250 units.
+	// 250 units do not support all branches.
 	if i := slices.IndexFunc(g.Dropped, func(l calibrate.DroppedBranchJSON) bool { return l.Branch == "length spread x1.6" }); i < 0 || *g.Dropped[i].Units <= 250 {
 		t.Errorf("dropped %+v", g.Dropped)
 	}
@@ -172,7 +172,7 @@ func TestSimCalibrateTwiceGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// shapeOf lists the fields of a JSON value and their types, an array by its first element.
+// shapeOf writes the fields of a JSON value and their types; an array by its first element.
 func shapeOf(path string, value any, out *strings.Builder) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -213,7 +213,7 @@ func TestSimCalibrationsHaveTheDocumentedShape(t *testing.T) {
 	testkit.SameAsFile(t, "testdata/calibrate/shape.txt", b.String())
 }
 
-// autoregressive writes the returns of a policy whose episodes depend on one another.
+// autoregressive writes the returns of a policy whose episodes depend on each other.
 func autoregressive(t *testing.T, phi float64, episodes int) string {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -255,7 +255,8 @@ func TestCalibrateThatFailsTheGate(t *testing.T) {
 	}
 }
 
-// Units from the onset of a drift on are no measure of false alarms, and many of them leave the verdict open.
+// Units since the onset of a drift do not count for false alarms, and if there are many of them, the verdict remains
+// open.
 func TestSimCalibrateLeavesDriftsOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -316,7 +317,7 @@ func TestSimCalibrateAgainstABaselineFromAFile(t *testing.T) {
 	}
 }
 
-// A new version with a baseline of its own is what is measured; its units are no measure of the baseline before.
+// If a new version has its own baseline, that baseline is measured; its units do not count for the preceding baseline.
 func TestSimCalibrateOfANewVersion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -334,15 +335,15 @@ func TestSimCalibrateOfANewVersion(t *testing.T) {
 	}
 }
 
-// Units that a baseline was taken from are not held out where the telemetry holds them too: not those of pinned records,
-// not those of the very file that is calibrated on, and not those of a file that was cut out of it.
+// Units that a baseline was taken from are not held out if the telemetry includes them: neither those of pinned
+// records, nor those of the calibrated file itself, nor those of a file that was extracted from it.
 func TestSimCalibrateHoldsTheBaselineOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	f := healthyFleet(10)
 	path := f.file(t)
-	last, ends := 0, 0 // record of the 300th end
+	last, ends := 0, 0 // number of records up to the 300th end
 	for ; ends < 300; last++ {
 		if bytes.Contains(f.lines[last], []byte(`"terminated":true`)) {
 			ends++
@@ -359,7 +360,7 @@ func TestSimCalibrateHoldsTheBaselineOut(t *testing.T) {
 	}
 	tests := map[string]struct {
 		from, path string
-		inside     int64 // units of the telemetry that the baseline was taken from
+		inside     int64 // number of units of the telemetry that the baseline was taken from
 	}{
 		"pinned":             {fmt.Sprintf("from: pinned, offsets: [{partition: 0, first: 0, last: %d}]", last), path, 250},
 		"the same file":      {"from: file, file: " + path, path, 250},

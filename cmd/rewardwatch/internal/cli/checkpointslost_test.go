@@ -33,7 +33,7 @@ func deleteTopic(t *testing.T, l *kafkalog.Log, broker string) {
 	})
 }
 
-// refusedStart starts an instance that is to end by itself, and returns its error.
+// refusedStart starts an instance that is expected to end by itself, and returns its error.
 func refusedStart(t *testing.T, cfg config.Config) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -52,7 +52,7 @@ func refusedStart(t *testing.T, cfg config.Config) error {
 	return err
 }
 
-// A cluster whose checkpoints topic was deleted, or deleted and made again, does not start: it would count units twice.
+// A cluster whose checkpoints topic was deleted, or deleted and recreated, does not start: it would count units twice.
 func TestACheckpointsTopicThatWasDeleted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -65,7 +65,7 @@ func TestACheckpointsTopicThatWasDeleted(t *testing.T) {
 	i := startInstance(t, cfg, 2)
 	testkit.Eventually(t, "units", func() bool { return unitsOf(i) > 0 })
 	i.stop()
-	startInstance(t, cfg, 2).stop() // with its checkpoints it starts again
+	startInstance(t, cfg, 2).stop() // with its checkpoints, it starts again
 	l, err := kafkalog.Open(cfg.Ingest.Kafka.KafkaConfig, "checkpoints", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ type instance struct {
 	log bytes.Buffer
 }
 
-// Write takes a line of the log.
+// Write receives a line of the log.
 func (i *instance) Write(line []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -53,8 +53,8 @@ func (i *instance) said(text string) int {
 	return strings.Count(i.log.String(), text)
 }
 
-// startInstance starts a service with a configuration, and waits until it has its partitions: the in-process broker keeps a
-// member that ends while it joins for good.
+// startInstance starts a service with a configuration, and waits until it has its partitions: the in-process broker
+// keeps a member that ends while joining forever.
 func startInstance(t *testing.T, cfg config.Config, groups int) *instance {
 	t.Helper()
 	i := &instance{}
@@ -84,14 +84,14 @@ func startInstance(t *testing.T, cfg config.Config, groups int) *instance {
 	return i
 }
 
-// fleets are the telemetry of policies that all drift, in four parts.
+// fleets holds the telemetry of policies that all drift, in four parts.
 type fleets struct {
 	parts []fleet
-	ended int // episodes of the parts that were sent
+	ended int // number of episodes of the parts that were sent
 	until time.Time
 }
 
-// stepEvery lies between two steps of a policy.
+// stepEvery is the time between two steps of a policy.
 const stepEvery = 200 * time.Microsecond
 
 func newFleets(policies int) *fleets {
@@ -124,13 +124,13 @@ func newFleets(policies int) *fleets {
 	return all
 }
 
-// writing is how long it may take to write a part while it is read.
+// writing is the maximum time to write a part while it is read.
 const writing = 20 * time.Second
 
-// produce sends the next part in the order of its time stamps. They are set again, so that they lie behind those of the part
-// before, and begin so long from now at the earliest; what happens in a part does not depend on them. It gives the first of
-// them. Units wait for the time of their stamps: a part that is written before anybody reads it needs none ahead, but one that
-// is written while it is read needs the time that writing takes, or those to come are late.
+// produce sends the next part in the order of its timestamps. The timestamps are shifted to be after those of the
+// preceding part and at least ahead from now; what happens in a part does not depend on them. produce returns the first
+// timestamp. Units wait for the time of their timestamps: a part that is written before anything reads it needs no
+// ahead, but one that is written while it is read needs the time for writing, or later units are out of order.
 func (a *fleets) produce(t *testing.T, broker string, ahead time.Duration) (from time.Time) {
 	t.Helper()
 	part := &a.parts[0]
@@ -153,7 +153,7 @@ func (a *fleets) produce(t *testing.T, broker string, ahead time.Duration) (from
 			t.Fatal(err)
 		}
 		ts := from.Add(time.Duration(n) * stepEvery)
-		body := part.lines[i][:bytes.LastIndex(part.lines[i], []byte(`"ts":`))] // the last of its fields
+		body := part.lines[i][:bytes.LastIndex(part.lines[i], []byte(`"ts":`))] // the last field
 		sent.lines, sent.keys = append(sent.lines, fmt.Appendf(nil, `%s"ts":%q}`, body, ts.Format(time.RFC3339Nano))), append(sent.keys, agent)
 		a.until = ts.Add(stepEvery)
 	}
@@ -189,7 +189,7 @@ func verdictOf(t *testing.T, late float64, instances ...*instance) verdict {
 	return v
 }
 
-// lateUnits reads the counter of an instance.
+// lateUnits returns the counter of an instance.
 func lateUnits(t *testing.T, i *instance) float64 {
 	t.Helper()
 	families, err := i.Registry.Gather()
@@ -222,7 +222,7 @@ func (v verdict) String() string {
 	return string(text)
 }
 
-// clusterConfig is a configuration on a broker of its own.
+// clusterConfig returns a configuration with a separate broker.
 func clusterConfig(t *testing.T, partitions int32) config.Config {
 	t.Helper()
 	cfg := config.Default()
@@ -235,7 +235,7 @@ func clusterConfig(t *testing.T, partitions int32) config.Config {
 	return cfg
 }
 
-// oneInstance has one instance judge all parts.
+// oneInstance lets one instance judge all parts.
 func oneInstance(t *testing.T, partitions int32, cluster cluster.Config) verdict {
 	t.Helper()
 	cfg, f := clusterConfig(t, partitions), newFleets(4)
@@ -254,8 +254,8 @@ func oneInstance(t *testing.T, partitions int32, cluster cluster.Config) verdict
 	return v
 }
 
-// threeInstances judge together. One leaves after the first part, while the second is being written; another one joins after
-// that, and one more leaves in the midst of the drift.
+// threeInstances judges with three instances. One leaves after the first part, while the second is being written;
+// another one joins after that, and one more leaves during the drift.
 func threeInstances(t *testing.T, partitions int32, cluster cluster.Config) verdict {
 	t.Helper()
 	cfg, f := clusterConfig(t, partitions), newFleets(4)
@@ -304,9 +304,9 @@ func threeInstances(t *testing.T, partitions int32, cluster cluster.Config) verd
 	return v
 }
 
-// The same telemetry gives the same incidents and alarms, with the same ids, and the same units in every stream: over any
-// number of partitions, to an instance that is alone, to one that writes its units to the topic, and to several that come
-// and go. Only the last runs under the race detector.
+// The same telemetry leads to the same incidents and alarms, with the same IDs, and to the same units in every stream:
+// over any number of partitions, with a single instance, with one that writes its units to the topic, and with several
+// that join and leave. Only the last case runs under the race detector.
 func TestInstancesFindTogetherWhatOneFindsAlone(t *testing.T) {
 	findTogether(t, map[int32][]string{3: {"several"}})
 }
@@ -317,8 +317,8 @@ func TestSimInstancesFindTogetherOnOtherPartitions(t *testing.T) {
 	})
 }
 
-// findTogether compares what instances of some kinds find on topics of some numbers of partitions with what one finds on a
-// single partition.
+// findTogether compares the findings of instances of some kinds, on topics with some numbers of partitions, with those
+// of one instance on a single partition.
 func findTogether(t *testing.T, fleets map[int32][]string) {
 	t.Helper()
 	if testing.Short() {
@@ -348,7 +348,7 @@ func findTogether(t *testing.T, fleets map[int32][]string) {
 	}
 }
 
-// Whichever instance is asked to forget a policy, the one that judges it does, and all others go on.
+// Regardless of which instance is asked to forget a policy, the one that judges it does, and all others continue.
 func TestAnyInstanceForgetsForAll(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -386,7 +386,7 @@ func TestAnyInstanceForgetsForAll(t *testing.T) {
 			}
 		}
 	}
-	f.produce(t, cfg.Ingest.Kafka.Brokers[0], writing) // the forgotten ones begin again
+	f.produce(t, cfg.Ingest.Kafka.Brokers[0], writing) // the forgotten policies start again
 	testkit.Eventually(t, "units of four policies again", func() bool {
 		all := append(a.Summaries(), b.Summaries()...)
 		return len(all) == 4 && !slices.ContainsFunc(all, func(s *finding.Summary) bool { return len(s.Groups) == 0 })
@@ -403,7 +403,7 @@ func TestAnyInstanceForgetsForAll(t *testing.T) {
 	b.stop()
 }
 
-// What a units topic that exists would lose is an error, or told, with the command that mends it.
+// If an existing units topic would lose data, that is an error or a warning, with the command that repairs it.
 func TestUnitsTopicsThatAreUnfit(t *testing.T) {
 	t.Parallel()
 	cfg := ingest.DefaultKafkaConfig()

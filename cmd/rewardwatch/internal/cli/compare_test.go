@@ -18,7 +18,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// logged makes an alarm that fired at a unit, which is as many records in, and resolved at an end, 0 for not yet.
+// logged returns an alarm at a unit that is as many records into the telemetry, and that resolved at end; 0 for not
+// yet.
 func logged(id, signal, env string, onset, unit, end int64) replay.LoggedAlarm {
 	at := func(offset int64) finding.UnitRef {
 		return finding.UnitRef{First: ingest.Position{Offset: offset}, Pos: ingest.Position{Offset: offset}}
@@ -70,7 +71,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// compared is what replay --compare printed.
+// compared is the output of replay --compare.
 type compared struct {
 	alarms      int
 	comparisons []replay.ComparisonJSON
@@ -78,14 +79,14 @@ type compared struct {
 	last        string // the last event
 }
 
-// replayBoth replays the standard input under two configurations.
+// replayBoth replays the standard input with two configurations.
 func replayBoth(t *testing.T, input []byte, this, other string) (int, compared) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code := execute(context.Background(), &terminal.Console{In: bytes.NewReader(input), Out: &out, Err: &errs}, []string{
 		"replay", "--output", "json", "--config", testkit.WriteConfig(t, this), "--compare", testkit.WriteConfig(t, other), "-",
 	})
-	times := regexp.MustCompile(`"ts":"[^"]*"`) // are written only
+	times := regexp.MustCompile(`"ts":"[^"]*"`) // times can only be encoded
 	var c compared
 	for line := range strings.Lines(times.ReplaceAllString(out.String(), `"ts":null`)) {
 		var kind struct {

@@ -24,7 +24,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// guardedConfig is a configuration of a service that takes orders.
+// guardedConfig returns a configuration of a service that accepts orders.
 func guardedConfig(t *testing.T, broker string) string {
 	t.Helper()
 	config := serviceConfig(t, broker)
@@ -32,7 +32,7 @@ func guardedConfig(t *testing.T, broker string) string {
 	return config
 }
 
-// withHTTP adds a key to the section http of a configuration.
+// withHTTP adds a key to the http section of a configuration.
 func withHTTP(t *testing.T, config, key string) {
 	t.Helper()
 	text, err := os.ReadFile(config)
@@ -44,13 +44,13 @@ func withHTTP(t *testing.T, config, key string) {
 	}
 }
 
-// order posts to the service and gives the status and the answer.
+// order posts to the service and returns the status and the response.
 func (p *process) order(t *testing.T, path, body string) (int, string) {
 	t.Helper()
 	return p.post(t, path, body, http.Header{"Authorization": {"Bearer " + apitest.SomeToken}})
 }
 
-// post posts to the service with these headers and gives the status and the answer.
+// post posts to the service with the headers and returns the status and the response.
 func (p *process) post(t *testing.T, path, body string, headers http.Header) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.address+"/api/v1/"+path, strings.NewReader(body))
@@ -61,7 +61,7 @@ func (p *process) post(t *testing.T, path, body string, headers http.Header) (in
 	return answerTo(t, r)
 }
 
-// answerTo sends a request and gives the status and the text of the answer.
+// answerTo sends a request and returns the status and the text of the response.
 func answerTo(t *testing.T, r *http.Request) (int, string) {
 	t.Helper()
 	answer, err := http.DefaultClient.Do(r)
@@ -76,15 +76,15 @@ func answerTo(t *testing.T, r *http.Request) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// incidents returns the incidents of the service, the newest last.
+// incidents returns the incidents of the service, the most recent last.
 func (p *process) incidents() []wire.Incident {
 	var a struct{ Incidents []wire.Incident }
 	p.get("/api/v1/incidents", &a)
 	return a.Incidents
 }
 
-// What a person decided is there after a kill at the moment of the answer, and what was decided once is not undone by
-// reading the last seconds again.
+// A person's decision survives a kill at the moment of the response, and reading the last seconds again does not undo
+// it.
 func TestDecisionsSurviveAKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -116,7 +116,7 @@ func TestDecisionsSurviveAKill(t *testing.T) {
 		t.Fatalf("after a mute and a kill: %+v", i)
 	}
 
-	for range 2 { // asked again, nothing changes
+	for range 2 { // repeating it changes nothing
 		if code, answer := p.order(t, "incidents/"+id+"/accept", `{"by":"bob","why":"new prices"}`); code != http.StatusOK {
 			t.Fatalf("accept gives %d %s", code, answer)
 		}
@@ -186,7 +186,7 @@ func sentOf(t *testing.T, broker string) (lines string) {
 	return lines
 }
 
-// A request that needs approval waits for it, and its link is shown, logged, and decides.
+// A request that needs approval waits for it. Its link is shown and logged, and can be used to decide.
 func TestServiceTakesDecisionsOnRequests(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t, 1)
@@ -251,7 +251,7 @@ retrain:
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = answer.Body.Close() // its status says what came of it
+	_ = answer.Body.Close() // only the status is needed
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("the page answers %s", answer.Status)
 	}
@@ -273,7 +273,7 @@ retrain:
 	p.interrupt(t)
 }
 
-// resolves reports whether a push to Alertmanager ends an alert of a name, and has no address to approve any more.
+// resolves reports whether a push to Alertmanager ends an alert with a name, and no longer has an address to approve.
 func resolves(t *testing.T, push, name string) bool {
 	t.Helper()
 	var sent []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 )
 
-// The demo ends by itself, with the drift found, its cause named, and the order to retrain received.
+// The demo ends by itself after it has found the drift, named its cause, and received the order to retrain.
 func TestSimDemoFindsItsDrift(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -33,7 +33,7 @@ func TestSimDemoFindsItsDrift(t *testing.T) {
 	}
 }
 
-// With --keep, the retraining waits for its approval, and the version that its job releases meets the contract.
+// With --keep, the retraining waits for its approval, and the version released by its job meets the contract.
 func TestDemoFollowsItsRetrainingToItsOutcome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -44,7 +44,7 @@ func TestDemoFollowsItsRetrainingToItsOutcome(t *testing.T) {
 	}
 }
 
-// The demo runs on if somebody ends its request while the job runs.
+// The demo continues if a user ends its request while the job is running.
 func TestSimDemoRunsOnWithoutItsRequest(t *testing.T) {
 	decisions := map[string]string{"The retrain request": "approve", "The simulated training job has started.": "reject"}
 	if code, said := keptDemo(t, "3s", decisions, "The service refused the job's report"); code != 0 {
@@ -52,8 +52,8 @@ func TestSimDemoRunsOnWithoutItsRequest(t *testing.T) {
 	}
 }
 
-// keptDemo runs the demo with --keep, makes decisions on its request after lines that begin so, and interrupts it after a
-// line. It returns the exit code and what the demo said.
+// keptDemo runs the demo with --keep, makes decisions on its request after lines with given beginnings, and interrupts
+// it after a line. It returns the exit code and the output of the demo.
 func keptDemo(t *testing.T, training string, decisions map[string]string, until string) (code int, said string) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func keptDemo(t *testing.T, training string, decisions map[string]string, until 
 	args := []string{"demo", "--keep", "--training", training, "--brokers", startBroker(t, 4)}
 	go func() {
 		ended <- execute(ctx, &terminal.Console{In: strings.NewReader(""), Out: io.Discard, Err: errs}, args)
-		_ = errs.Close() // a pipe's does not fail
+		_ = errs.Close() // closing a pipe does not fail
 	}()
 	waits := regexp.MustCompile(`(?m)^The retrain request (rr_\w+) .* is waiting for your approval: (http://[^/]+)/`)
 	for lines := bufio.NewScanner(told); lines.Scan(); {
@@ -75,7 +75,7 @@ func keptDemo(t *testing.T, training string, decisions map[string]string, until 
 				if err != nil || answer.StatusCode != http.StatusOK {
 					t.Fatalf("%s: %v %v", verb, answer, err)
 				}
-				_ = answer.Body.Close() // nothing is read of it
+				_ = answer.Body.Close() // the body is not needed
 			}
 		}
 		if strings.HasPrefix(lines.Text(), until) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// Every command that README.md and the pages below docs show exists, with the flags that they show.
+// Every command shown by README.md and the pages below docs exists, with the flags shown.
 func TestDocsShowCommandsThatExist(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(docsDir, "*.md"))
 	if err != nil {
@@ -52,7 +52,7 @@ func commandsShown(page string) (commands []string) {
 	return commands
 }
 
-// wrongCommand says what is wrong with the verb or a flag of a command.
+// wrongCommand returns what is wrong with the verb or a flag of a command; empty if nothing is.
 func wrongCommand(command string) string {
 	command, _, _ = strings.Cut(command, " | ")
 	args := strings.Fields(command)
@@ -74,11 +74,11 @@ func wrongCommand(command string) string {
 	return ""
 }
 
-// hasFlag reports whether a verb has a flag, named as after the first hyphen.
+// hasFlag reports whether a verb has a flag; name is without the first hyphen.
 func hasFlag(verb *cobra.Command, name string) bool {
 	verb.InitDefaultHelpFlag()
 	verb.InitDefaultVersionFlag()
-	verb.InheritedFlags() // adds those of the verbs above
+	verb.InheritedFlags() // adds the flags of its parents
 	if long, is := strings.CutPrefix(name, "-"); is {
 		long, _, _ = strings.Cut(long, "=")
 		return verb.Flags().Lookup(long) != nil

@@ -15,7 +15,7 @@ import (
 // exampleFile is the telemetry of docs/getting-started.md.
 const exampleFile = "../../../../docs/examples/episodes.ndjson"
 
-// exampleEpisodes makes it: 620 healthy episodes of two landers, and 80 after their world has changed.
+// exampleEpisodes returns it: 620 healthy episodes of two landers, and 80 after their environment has changed.
 func exampleEpisodes() string {
 	rng := rand.New(rand.NewPCG(11, 7))
 	ts := time.Date(2025, 9, 1, 10, 0, 0, 0, time.UTC)

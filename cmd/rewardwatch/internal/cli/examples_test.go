@@ -14,10 +14,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// examplesDir holds the examples, each in a folder of its own.
+// examplesDir contains the examples, each in a separate directory.
 const examplesDir = "../../../../docs/examples"
 
-// useExamples copies the examples to docs/examples of a new working directory, and puts rewardwatch in the PATH.
+// useExamples copies the examples to docs/examples of a new working directory, and adds rewardwatch to the PATH.
 func useExamples(t *testing.T) {
 	t.Helper()
 	dir, bin := t.TempDir(), t.TempDir()
@@ -36,8 +36,8 @@ func useExamples(t *testing.T) {
 	t.Chdir(dir)
 }
 
-// runPage runs the commands of a page and returns the page with what they print. replaced are pairs: what a page says in
-// place of what there is.
+// runPage runs the commands of a page and returns the page with their output. replaced holds pairs of text in the page
+// and its replacement.
 func runPage(t *testing.T, page string, replaced ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -63,7 +63,7 @@ func runPage(t *testing.T, page string, replaced ...string) string {
 	return b.String()
 }
 
-// shell runs a command, which may find drift, and returns what it prints.
+// shell runs a command, which may find drift, and returns its output.
 func shell(t *testing.T, dir, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
@@ -75,20 +75,20 @@ func shell(t *testing.T, dir, command string) string {
 	return string(out)
 }
 
-// example is a folder of docs/examples.
+// example is a directory of docs/examples.
 type example struct {
 	name   string
 	files  []string // of telemetry
 	policy string
-	change int64    // the episode, the decision or the block of the change
-	near   int64    // how far from it onsets may be
-	alarms []string // signals with their horizon, in the order in which they fire
+	change int64    // number of the episode, decision or block of the change
+	near   int64    // maximum distance between it and onsets
+	alarms []string // signals with their horizon, in the order of their alarms
 	cause  alerts.Cause
-	unsure string // the horizon whose incident names no cause, as its reward falls before its clicks do
+	unsure string // horizon of the incident without a cause, because its reward falls before its clicks do
 }
 
-// The README of each example shows what its commands print and the configuration as it is, and the alarms are those of the
-// change. Other tests drive the same verbs under the race detector, where these take minutes.
+// The README of each example shows the output of its commands and the current configuration, and the alarms are those
+// of the change. Other tests run the same verbs under the race detector, where these take minutes.
 func TestSimExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Without a clock, the axis counts units; without a baseline, there is no band; and an onset before the past is not
+// Without a clock, the axis counts units; without a baseline, there is no band; and an onset before the history is not
 // marked.
 func TestCourseWithoutClockAndBaseline(t *testing.T) {
 	h := &wire.History{Signal: "return"}
@@ -35,7 +35,7 @@ func TestCourseWithoutClockAndBaseline(t *testing.T) {
 	}
 }
 
-// A change of version is marked where it took place, and named below; one before the drawing is neither.
+// A change of version is marked at its time, and named below; one before the drawing is not shown.
 func TestCourseMarksVersions(t *testing.T) {
 	h := &wire.History{Signal: "return", Changes: []wire.VersionChange{
 		{Unit: 400, Before: wire.Versions{Env: "40"}, After: wire.Versions{Env: "41"}},

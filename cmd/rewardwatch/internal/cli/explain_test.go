@@ -19,8 +19,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// pastOfAlarm is a day in which the return falls at the onset of the alarm of apitest, from 10 to 7.5. The last hours are
-// in shorter spans than the first ones.
+// pastOfAlarm returns a day in which the return falls from 10 to 7.5 at the onset of apitest's alarm. The spans of the
+// last hours are shorter than those of the first ones.
 func pastOfAlarm(v *apitest.FixedView) map[ingest.Group]history.Record {
 	a := v.Opened[1].Alarms[0]
 	h := &history.History{}
@@ -69,8 +69,8 @@ func TestExplainOfAService(t *testing.T) {
 	}
 }
 
-// What a person asked for because of an incident, and a rollback that followed, were ordered for it too; where there are more requests
-// than were looked through, that is said.
+// Requests by a person because of an incident, and a rollback that followed, count as ordered for the incident. If
+// there are more requests than were searched, the output says so.
 func TestExplainTellsOfAllThatWasOrdered(t *testing.T) {
 	v := apitest.SomeView()
 	first := v.Ordered[0]
@@ -108,7 +108,7 @@ func TestExplainTellsOfAllThatWasOrdered(t *testing.T) {
 	}
 }
 
-// replayFiles replays telemetry with one drift and gives what was printed and the scores, as files.
+// replayFiles replays telemetry with one drift and returns the output and the scores, as files.
 func replayFiles(t *testing.T, f *fleet) (alarms, scores string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestSimExplainOfAReplay(t *testing.T) {
 	}
 }
 
-// Names in telemetry cannot reach the terminal.
+// Names in telemetry cannot send control sequences to the terminal.
 func TestExplainOfHostileNames(t *testing.T) {
 	v := apitest.SomeView()
 	i := &v.Opened[0]

@@ -11,14 +11,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 )
 
-// Faults of the telemetry itself, as agents and brokers make them, are told as such, and as no drift.
+// Telemetry faults, as caused by agents and brokers, are reported as such, and not as drift.
 func TestSimReplayTellsTelemetryFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	for rule, c := range map[string]struct {
 		signals []string
-		spoil   func(event map[string]any) [][]byte // what comes in place of an event
+		spoil   func(event map[string]any) [][]byte // what replaces an event
 	}{
 		fault.Duplicates: {[]string{"action", "episode_length", "return", "reward"}, func(e map[string]any) [][]byte {
 			return [][]byte{line(e), line(e)}
@@ -84,8 +84,8 @@ func TestSimReplayTellsTelemetryFaults(t *testing.T) {
 	}
 }
 
-// line writes an event as agents do.
+// line returns an event in the form in which agents write it.
 func line(event map[string]any) []byte {
-	b, _ := json.Marshal(event) // what was read can be written
+	b, _ := json.Marshal(event) // what was decoded can be encoded
 	return bytes.TrimSpace(b)
 }

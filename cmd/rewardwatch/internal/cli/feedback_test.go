@@ -16,11 +16,11 @@ policies:
     feedback: {key: episode_id, window: 10m, horizons: [1m], default: {reward: 0}}
 `
 
-// lateShop makes telemetry in which every impression is a decision, and its only reward a click that comes later: a
-// reward of 1 in a record of its own, after 20 seconds on average.
+// lateShop returns telemetry in which every impression is a decision. Its only reward is a later click: a reward of 1
+// in a separate record, after 20 seconds on average.
 func lateShop(seed uint64, impressions int, rate func(i int) float64) *fleet {
 	f, rng := newFleet(seed, 0), rand.New(rand.NewPCG(seed, 12))
-	clicks := map[int][]int{} // by when they come
+	clicks := map[int][]int{} // by the decision with which they arrive
 	add := func(i int, event map[string]any) {
 		event["ts"], event["policy"], event["env"] = f.ts.Format(time.RFC3339Nano), "shop", "prod"
 		event["episode_id"] = fmt.Sprint("impression-", i)
@@ -42,8 +42,8 @@ func lateShop(seed uint64, impressions int, rate func(i int) float64) *fleet {
 	return f
 }
 
-// Where the only rewards are clicks, which come late or never, fewer clicks are found: soon by what has come after a
-// minute, and later by all that has come.
+// If the only rewards are clicks, which arrive late or never, a decrease of clicks is found: soon by the clicks that
+// have arrived after a minute, and later by all clicks.
 func TestSimReplayFindsFewerClicks(t *testing.T) {
 	const change = 10_000
 	rarer := func(i int) float64 {
@@ -67,7 +67,7 @@ func TestSimReplayFindsFewerClicks(t *testing.T) {
 			found[a.Group["horizon"]] = a.Index
 		}
 	}
-	const first = 1.2 * change // record of the change: that of a decision, and those of the clicks before it
+	const first = 1.2 * change // record of the change: decisions and earlier clicks
 	if soon, later := found["1m"], found[""]; soon < first || soon > first+1000 || later < soon+500 || later > first+2000 {
 		t.Errorf("found at records %v, the change is at about %v", found, first)
 	}

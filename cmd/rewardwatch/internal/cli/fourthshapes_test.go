@@ -17,16 +17,16 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// quoteSchema has records in records, and unions.
+// quoteSchema has nested records and unions.
 const quoteSchema = `{"type":"record","name":"Quote","fields":[
  {"name":"evt","type":{"type":"record","name":"Evt","fields":[{"name":"uuid","type":"string"},{"name":"occurredAt","type":{"type":"long","logicalType":"timestamp-micros"}}]}},
  {"name":"engine","type":{"type":"record","name":"Engine","fields":[{"name":"strategy","type":"string"},{"name":"rev","type":["null","string"]}]}},
  {"name":"offer","type":["null",{"type":"record","name":"Offer","fields":[{"name":"tier","type":{"type":"enum","name":"Tier","symbols":["LOW","MID","HIGH"]}},{"name":"discountPct","type":"double"}]}]},
  {"name":"profit","type":["null","double"]}]}`
 
-// fourths are shapes that were written after the proposals had worked for all others, as other cultures name fields.
-// Those of three topics, of types with an end of their own, of tool calls, of a batch, of numbers as text, and of
-// steps in another language were not joined at first.
+// fourths returns shapes that were written after the proposals had worked for all others, with field names as in other
+// cultures. At first, several were not joined: those with three topics, with types that have separate ends, with tool
+// calls, with batches, with numbers as text, and with steps in another language.
 func fourths() []team {
 	pick := func(w *world, of ...string) string { return of[w.IntN(len(of))] }
 	chance := func(drifted bool, before, after float64) float64 {
@@ -173,14 +173,14 @@ func fourths() []team {
 	}
 }
 
-// The same of shapes of other cultures, of which a team would think first.
+// The same test for shapes of other cultures, in the form that a team would first think of.
 func TestSimTeamsOfOtherCulturesJoinAsInspectProposes(t *testing.T) {
 	for _, team := range append(fourths(), protobufTeam(t)) {
 		t.Run(team.name, func(t *testing.T) { testTeam(t, team) })
 	}
 }
 
-// protobufTeam is a shape of Protobuf whose schema is in a descriptor set.
+// protobufTeam returns a Protobuf shape whose schema is in a descriptor set.
 func protobufTeam(t *testing.T) team {
 	t.Helper()
 	const source = `syntax = "proto3"; package depot;

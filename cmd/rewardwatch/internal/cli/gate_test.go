@@ -49,7 +49,7 @@ func TestGateOfSeveralGroups(t *testing.T) {
 	}
 }
 
-// A pipeline repeats a gate, and the report of its success, if the service may respond later, and only then.
+// A pipeline repeats a gate, and the report of its success, if and only if the service may respond later.
 func TestGateOfAServiceThatRefuses(t *testing.T) {
 	request := "rr_" + strings.Repeat("0", 29)
 	for status, want := range map[int]int{
@@ -77,7 +77,8 @@ func TestGateOfAServiceThatRefuses(t *testing.T) {
 	}
 }
 
-// Telemetry in shadow, of the same agents and episodes as production and far worse, raises no alarm; without the label it does.
+// Shadow telemetry of the same agents and episodes as production, although far worse, raises no alarm; without the
+// label, it does.
 func TestSimReplayOfAShadowRaisesNoAlarm(t *testing.T) {
 	production, beside := newFleet(51, 3), newFleet(52, 3)
 	production.episodes(620)
@@ -89,7 +90,7 @@ func TestSimReplayOfAShadowRaisesNoAlarm(t *testing.T) {
 			marked := append([]byte("{"+label), beside.lines[i][1:]...)
 			both.lines = append(both.lines, line, marked)
 			if i < len(production.lines)/2 {
-				both.lines = both.lines[:len(both.lines)-1] // production alone has the baseline
+				both.lines = both.lines[:len(both.lines)-1] // only production has the baseline
 			}
 		}
 		if code, out := verb(t, "replay", "--output", "json", both.file(t)); code != want {

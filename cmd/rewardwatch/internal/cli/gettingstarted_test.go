@@ -10,7 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// shownCommand is a command of docs/getting-started.md and what the page shows of its output; ... stands for lines left out.
+// shownCommand is a command of docs/getting-started.md and the output that the page shows; ... stands for omitted
+// lines.
 type shownCommand struct {
 	line   string
 	output []string
@@ -31,8 +32,8 @@ func commandsOf(page string) (commands []shownCommand) {
 	return commands
 }
 
-// Every command of the page is run here and prints what the page shows, but for those that README.md has too: make build and
-// the service.
+// Every command of the page is run and prints what the page shows, except for those that README.md also has: make build
+// and the service.
 func TestSimGettingStarted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -15,8 +15,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// live writes episodes as they happen, to all partitions that there are. It returns the longest time that one took to be
-// written: on a busy machine, it may come too late to be judged in order.
+// live writes episodes in real time, to all existing partitions. It returns the maximum time that an episode took to be
+// written: on a busy machine, it may arrive too late to be judged in order.
 func live(t *testing.T, broker *ingesttest.Broker, growAt int, episodes int) (slowest time.Duration) {
 	t.Helper()
 	partitions, ts := int32(4), time.Time{}
@@ -36,7 +36,7 @@ func live(t *testing.T, broker *ingesttest.Broker, growAt int, episodes int) (sl
 			if ended >= growAt {
 				mean = -2
 			}
-			if now := time.Now(); now.After(ts) { // the clock just before it is written, or it may come too late
+			if now := time.Now(); now.After(ts) { // the current time right before writing, or it may arrive too late
 				ts = now
 			} else {
 				ts = ts.Add(time.Nanosecond)
@@ -53,8 +53,8 @@ func live(t *testing.T, broker *ingesttest.Broker, growAt int, episodes int) (sl
 	return slowest
 }
 
-// judgedInOrder has a service judge what is written while the topic gets partitions: once more if the machine could not
-// write it in time.
+// judgedInOrder lets a service judge what is written while the topic gets partitions. It repeats this once if the
+// machine could not write in time.
 func judgedInOrder(t *testing.T, cluster cluster.Config, growAt int) (verdict, config.Config) {
 	t.Helper()
 	for {
@@ -88,8 +88,8 @@ func judgedAsWritten(t *testing.T, cluster cluster.Config, growAt int) (verdict,
 	return v, cfg, slowest
 }
 
-// While episodes are written, the topic gets partitions just as the policy drifts: the alarms are those of a service that reads
-// everything afterwards.
+// If the topic gets partitions while episodes are written and the policy drifts, the alarms are those of a service that
+// reads everything afterwards.
 func TestPartitionsAddedUnderWayChangeNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -20,14 +20,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 )
 
-// What TestTripReachesAgents measures; by default only that trips arrive.
+// The settings of TestTripReachesAgents; by default, it only checks that trips arrive.
 var (
 	guardTrips = flag.Int("guard-trips", 3, "how many guards trip, one after another")
 	guardLoad  = flag.Int("guard-load", 0, "decisions per second that are posted meanwhile")
 )
 
-// TestTripReachesAgents measures the time from the telemetry that trips a guard to the answer of a long poll. The telemetry
-// comes over HTTP, to a service without Kafka that judges other policies meanwhile.
+// TestTripReachesAgents measures the time from the telemetry that trips a guard to the response of a long poll. The
+// telemetry arrives over HTTP at a service without Kafka that also judges other policies.
 func TestTripReachesAgents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a service")
@@ -72,8 +72,8 @@ func decidedNow(policy, agent, episode, action string, reward float64) []byte {
 		time.Now().UTC().Format(time.RFC3339Nano), policy, agent, episode, action, reward)
 }
 
-// trip trips the guard of a new policy some time after an agent has begun to wait, and returns how long after its telemetry
-// was sent, and accepted, the agent has the state.
+// trip trips the guard of a new policy some time after an agent has begun to wait. It returns the times from sending
+// the telemetry, and from its acceptance, until the agent has the state.
 func (p *process) trip(t *testing.T, policy string, wait time.Duration) (sent, accepted time.Duration) {
 	t.Helper()
 	for i := range 10 {
@@ -86,7 +86,7 @@ func (p *process) trip(t *testing.T, policy string, wait time.Duration) (sent, a
 		return p.get("/api/v1/guards/"+policy, &g) && g.Guards[0].Values == 10
 	})
 	state := p.poll(t, policy)
-	<-time.After(wait) // so that the telemetry falls anywhere between two looks of the long poll
+	<-time.After(wait) // so that the telemetry arrives at any time between two checks of the long poll
 	begun := time.Now()
 	if code, answer := p.send(t, "", string(decidedNow(policy, "a", "last", "drop", 1))); code != http.StatusOK {
 		t.Fatal(code, answer)
@@ -99,8 +99,8 @@ func (p *process) trip(t *testing.T, policy string, wait time.Duration) (sent, a
 	return at.Sub(begun), at.Sub(taken)
 }
 
-// poll asks for the guards of a policy, and once more with a wait. It returns when the second request is on its way. The
-// channel receives when its answer has come, if it is the state fallback, and is then closed.
+// poll requests the guards of a policy, and again with a wait. It returns once the second request has been sent. The
+// channel receives when the response arrives, if its state is fallback, and is then closed.
 func (p *process) poll(t *testing.T, policy string) <-chan time.Time {
 	t.Helper()
 	url := "http://" + p.address + "/api/v1/guards/" + policy
@@ -108,7 +108,7 @@ func (p *process) poll(t *testing.T, policy string) <-chan time.Time {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = first.Body.Close() // its header says all
+	_ = first.Body.Close() // only its header is needed
 	written, state := make(chan struct{}), make(chan time.Time, 1)
 	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(written) }}
 	r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, url+"?wait=25s", nil)
@@ -135,7 +135,7 @@ func (p *process) poll(t *testing.T, policy string) <-chan time.Time {
 	return state
 }
 
-// load posts so many decisions per second of other policies until ctx is done, and returns how many it has posted.
+// load posts decisions of other policies at a rate per second until ctx is done, and returns their number.
 func (p *process) load(ctx context.Context, t *testing.T, rate int) (posted int) {
 	const pulses, policies, agents = 20, 20, 5
 	if rate < pulses {

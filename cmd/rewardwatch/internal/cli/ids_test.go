@@ -57,11 +57,11 @@ func TestOneID(t *testing.T) {
 	}
 }
 
-// With more requests than the service lists at once, a few characters may be those of an older one.
+// If there are more requests than the service lists at once, a few characters may be those of an older one.
 func TestShortIDOfManyRequestsIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		listed         int
-		given, decided string // "" for none
+		given, decided string // empty for none
 	}{
 		{3, "rr_2", "/api/v1/retrain-requests/rr_200000000000000000000000/approve"},
 		{wire.MaxListed, "rr_2", ""},
@@ -92,7 +92,7 @@ func TestShortIDOfManyRequestsIsRefused(t *testing.T) {
 	}
 }
 
-// completions returns what a shell is offered after the words of a command line.
+// completions returns what a shell offers after the words of a command line.
 func completions(t *testing.T, words ...string) []string {
 	t.Helper()
 	got := runVerb(append([]string{cobra.ShellCompNoDescRequestCmd}, words...)...)
@@ -157,7 +157,7 @@ func TestEveryVerbCompletesNames(t *testing.T) {
 	}
 }
 
-// Every verb and flag that takes an id takes the beginning of one: of every kind, two begin as given here.
+// Every verb and flag that takes an ID takes the beginning of one: of every kind, two IDs begin as given here.
 func TestEveryVerbTakesShortIDs(t *testing.T) {
 	v := decided()
 	twin := v.Opened[0]

@@ -22,7 +22,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// inspectRun is what inspect --output json printed.
+// inspectRun is the output of inspect --output json.
 type inspectRun struct {
 	Policies []struct {
 		Policy     string
@@ -66,8 +66,8 @@ func parseInspection(t *testing.T, out string) inspectRun {
 	return r
 }
 
-// loadProposal checks that a proposal loads as it is and with all that is commented out, that each key has its reason, and
-// returns it as it is.
+// loadProposal checks that a proposal loads unchanged and with everything uncommented, and that each key has its
+// reason. It returns the unchanged one.
 func loadProposal(t *testing.T, text string) *config.Config {
 	t.Helper()
 	enabled := regexp.MustCompile(`(?m)^( *)#([^ ])`).ReplaceAllString(text, "$1$2")
@@ -99,7 +99,7 @@ func telemetryFile(t *testing.T, lines ...string) string {
 	return path
 }
 
-// everything makes a small telemetry with all that inspect reports.
+// everything returns a small telemetry with everything that inspect reports.
 func everything() []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -150,8 +150,8 @@ func TestInspectReportsEverything(t *testing.T) {
 	loadProposal(t, *r.Config)
 }
 
-// What is proposed for real logs loads. Their clock is that of their headers: the logs of one environment follow each other with
-// few steps back, so that it is usable and the budget stays in days.
+// The proposals for real logs load. Their clock is that of their headers: the logs of one environment follow each other
+// with few steps back, so the clock is usable and the budget remains in days.
 func TestSimInspectRealReturns(t *testing.T) {
 	files, err := filepath.Glob("testdata/returns/*.csv.gz")
 	if err != nil || len(files) == 0 {
@@ -233,7 +233,7 @@ func TestInspectWritesTheProposalToANewFile(t *testing.T) {
 	}
 }
 
-// The proposal carries what was given, and the report is by the groups that were asked for.
+// The proposal includes what was given, and the report has the requested groups.
 func TestInspectSeesTelemetryByAConfiguration(t *testing.T) {
 	config := testkit.WriteConfig(t, "ingest: {kafka: {brokers: [\"kafka-1:9092\"], group: 'g#1', max_message: 2MiB, tls: {enabled: true, server_name: k}}}\n"+
 		"policies: [{match: ranker, group_by: [labels.region], signals: [return], false_alarms: {budget: 0.5, per: 500 episodes}}]\n")
@@ -256,7 +256,7 @@ func TestInspectSeesTelemetryByAConfiguration(t *testing.T) {
 	}
 }
 
-// The proposal carries the topics of the configuration with their formats.
+// The proposal includes the topics of the configuration with their formats.
 func TestProposalKeepsTheTopics(t *testing.T) {
 	text := "ingest: {kafka: {topics: [{topic: decisions, format: json}]}}\n"
 	_, out := verb(t, "inspect", "--output", "json", "--config", testkit.WriteConfig(t, text), telemetryFile(t, everything()...))
@@ -266,7 +266,7 @@ func TestProposalKeepsTheTopics(t *testing.T) {
 	}
 }
 
-// A topic gives what a file with the same events does, and reading it leaves nothing behind.
+// A topic leads to the same report as a file with the same events, and reading it has no side effects.
 func TestInspectATopic(t *testing.T) {
 	f := newFleet(11, 6)
 	f.episodes(150)
@@ -296,7 +296,7 @@ func TestInspectATopic(t *testing.T) {
 	}
 }
 
-// A service runs on the proposal as it is, by a user who owns nothing but the directory that it starts in.
+// A service runs with the unchanged proposal, as a user who only owns the directory that it starts in.
 func TestServiceRunsOnTheProposal(t *testing.T) {
 	f := newFleet(11, 6)
 	f.episodes(400)
@@ -309,7 +309,7 @@ func TestServiceRunsOnTheProposal(t *testing.T) {
 	if stdout, stderr, code := commandLine(t, "validate", "rewardwatch.yml"); code != exitFine || stdout != "ok\n" {
 		t.Fatalf("validate: exit %d, %s%s", code, stdout, stderr)
 	}
-	anyPort := strings.ReplaceAll(testkit.Read(t, "rewardwatch.yml"), "127.0.0.1:9464", "127.0.0.1:0") // another test may have that one
+	anyPort := strings.ReplaceAll(testkit.Read(t, "rewardwatch.yml"), "127.0.0.1:9464", "127.0.0.1:0") // another test may use that port
 	p := startService(t, testkit.WriteConfig(t, anyPort))
 	testkit.Eventually(t, "the telemetry to be judged", func() bool { return p.units() > 0 })
 	testkit.Eventually(t, "a checkpoint", func() bool {
@@ -318,7 +318,7 @@ func TestServiceRunsOnTheProposal(t *testing.T) {
 	})
 }
 
-// What is told apart is bounded, and what lies beyond is counted.
+// The number of distinguished items is limited, and items beyond the limit are counted.
 func TestSimInspectIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -351,7 +351,7 @@ func TestSimInspectIsBounded(t *testing.T) {
 	}
 }
 
-// One entry does for policies that all need the same.
+// Policies with the same needs share an entry.
 func TestPoliciesAlikeShareAnEntry(t *testing.T) {
 	var lines []string
 	for n := range 40 {
@@ -391,7 +391,8 @@ func TestSimProposalsOfHostileNamesLoad(t *testing.T) {
 	}
 }
 
-// Files of one kind beside one of another must be named after one topic, which the error tells.
+// If files of one kind are inspected together with one of another kind, they must be named after one topic, as the
+// error says.
 func TestInspectRefusesFilesOfOneKindWithTwoNames(t *testing.T) {
 	var shows [2]strings.Builder
 	var clicks strings.Builder
@@ -410,7 +411,7 @@ func TestInspectRefusesFilesOfOneKindWithTwoNames(t *testing.T) {
 	}
 }
 
-// Two topics cannot have one name: a configuration with both would be refused.
+// Two topics must not have the same name: a configuration with both would be refused.
 func TestInspectRefusesFilesOfTwoKindsWithOneName(t *testing.T) {
 	var shows, clicks strings.Builder
 	for i := range 200 {
@@ -436,7 +437,7 @@ func TestInspectRefusesFilesOfTwoKindsWithOneName(t *testing.T) {
 	}
 }
 
-// Both commands say how far the count of clicks is, and that a baseline has too few of them.
+// Both commands report the progress of counting clicks, and that a baseline has too few of them.
 func TestSimRareOutcomesInReports(t *testing.T) {
 	decisions := func(rate float64) string {
 		rng := rand.New(rand.NewPCG(1, 0))
@@ -465,7 +466,7 @@ func TestSimRareOutcomesInReports(t *testing.T) {
 	}
 }
 
-// A return that changes because other visitors come is said to, and is not proposed to be learned.
+// A return that changes because other visitors arrive is reported as such, and is not proposed to be learned.
 func TestSimInspectNamesTheMixOfWhoComes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	var lines []string

@@ -21,7 +21,7 @@ import (
 // fileOfLedger is a ledger on SQLite that is damaged while a service uses it.
 type fileOfLedger string
 
-// copied returns the ledger as it is.
+// copied returns the current content of the ledger.
 func (f fileOfLedger) copied(t *testing.T) []byte {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy.db")
@@ -37,7 +37,7 @@ func (f fileOfLedger) copied(t *testing.T) []byte {
 	return content
 }
 
-// garble overwrites what the service has open.
+// garble overwrites the file that the service has open.
 func (f fileOfLedger) garble(t *testing.T) {
 	t.Helper()
 	for _, file := range []string{string(f), string(f) + "-wal"} {
@@ -54,7 +54,7 @@ func (f fileOfLedger) garble(t *testing.T) {
 	}
 }
 
-// putBack has a copy take its place, as the runbook says.
+// putBack replaces it with a copy, as described in the runbook.
 func (f fileOfLedger) putBack(t *testing.T, content []byte) {
 	t.Helper()
 	for _, file := range []string{string(f), string(f) + "-wal", string(f) + "-shm"} {
@@ -68,7 +68,7 @@ func (f fileOfLedger) putBack(t *testing.T, content []byte) {
 	}
 }
 
-// trainer counts the orders that it is sent, by their ids.
+// trainer counts the orders that it receives, by ID.
 type trainer struct {
 	mu  sync.Mutex
 	ids []string
@@ -86,7 +86,7 @@ func (tr *trainer) orders() []string {
 	return slices.Clone(tr.ids)
 }
 
-// retrainingConfig is a guarded configuration that orders retrainings of a trainer, and its ledger.
+// retrainingConfig returns a guarded configuration that orders retrainings from a trainer, and its ledger.
 func retrainingConfig(t *testing.T, broker, webhook string) (config string, ledger fileOfLedger) {
 	t.Helper()
 	config = guardedConfig(t, broker)
@@ -105,7 +105,7 @@ func retrainingConfig(t *testing.T, broker, webhook string) (config string, ledg
 	return config, ledger
 }
 
-// fetch returns the status and the text of an answer.
+// fetch returns the status and the text of a response.
 func (p *process) fetch(t *testing.T, path string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
@@ -115,7 +115,7 @@ func (p *process) fetch(t *testing.T, path string) (int, string) {
 	return answerTo(t, r)
 }
 
-// requests returns the ids of the requests in the ledger; false while it is out of use.
+// requests returns the IDs of the requests in the ledger; false while it is unavailable.
 func (p *process) requests() (ids []string, known bool) {
 	var a struct {
 		Requests []ledger.Request `json:"retrain_requests"`
@@ -127,8 +127,9 @@ func (p *process) requests() (ids []string, known bool) {
 	return ids, known
 }
 
-// A ledger that is damaged while the service runs does not keep it from judging and from telling of drift. Once a copy was put back, the
-// incident that opened meanwhile has ordered one retraining, and a request of an incident that was accepted meanwhile is withdrawn.
+// If the ledger is damaged while the service is running, the service still judges and reports drift. Once a copy is put
+// back, an incident that opened in the meantime has ordered one retraining, and a request of an incident that was
+// accepted in the meantime is withdrawn.
 func TestServiceGoesOnWithoutItsLedger(t *testing.T) {
 	t.Parallel()
 	tr := &trainer{}
@@ -185,8 +186,8 @@ func TestServiceGoesOnWithoutItsLedger(t *testing.T) {
 	p.interrupt(t)
 }
 
-// A person accepts an incident while the ledger is out of use: its request, which waited for an approval, is withdrawn afterwards, though
-// the incident has closed. Stopping the service and starting it again in between changes nothing.
+// A person accepts an incident while the ledger is unavailable: its request, which waited for approval, is withdrawn
+// afterwards, although the incident has closed. Restarting the service in between changes nothing.
 func TestAcceptedWithoutTheLedger(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

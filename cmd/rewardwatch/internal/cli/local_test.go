@@ -28,7 +28,7 @@ import (
 // localKills is how often a service without Kafka is killed while agents post to it.
 var localKills = flag.Int("local-kills", 4, "how often a service without Kafka is killed")
 
-// localConfig is the configuration of a service without Kafka, in a directory of its own.
+// localConfig returns the configuration of a service without Kafka, in a separate directory.
 func localConfig(t *testing.T) (cfgFile, log string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,8 +45,8 @@ http: {listen: "127.0.0.1:0"}
 `, log, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"))), log
 }
 
-// localGuards are guards of the drift of drifting: one that trips and stays so, one that trips and is released when the
-// drift is over, and one that counts and does not trip.
+// localGuards are guards for the drift of drifting: one that trips and stays tripped, one that trips and is released
+// when the drift is over, and one that counts and does not trip.
 const localGuards = `
     guards:
       limits:
@@ -64,14 +64,14 @@ func withGuards(t *testing.T, cfgFile string) {
 	}
 }
 
-// guards returns the guards of the policy of a fleet, without the times of the answer and until which they hold.
+// guards returns the guards of a fleet's policy, without the time of the response and their expiry.
 func (p *process) guards() (g wire.Guards) {
 	p.get("/api/v1/guards/ranker", &g)
 	g.At, g.Until = time.Time{}, time.Time{}
 	return g
 }
 
-// trips returns how many incidents of each guard there are, by its name and their state.
+// trips returns the number of incidents of each guard, by its name and their state.
 func (p *process) trips() map[string]int {
 	n := map[string]int{}
 	for _, i := range p.incidents() {
@@ -82,7 +82,7 @@ func (p *process) trips() map[string]int {
 	return n
 }
 
-// undisturbed returns the guards of a service without Kafka that takes the telemetry of a fleet and is not killed.
+// undisturbed returns the guards of a service without Kafka that receives the telemetry of a fleet and is not killed.
 func (f *fleet) undisturbed(t *testing.T, units int64) wire.Guards {
 	t.Helper()
 	cfgFile, _ := localConfig(t)
@@ -98,12 +98,12 @@ func (f *fleet) undisturbed(t *testing.T, units int64) wire.Guards {
 	}
 	testkit.Eventually(t, "all units", func() bool { return p.units() == units })
 	p.interrupt(t)
-	p = startService(t, cfgFile) // which shows what was saved last
+	p = startService(t, cfgFile) // it shows what was last saved
 	defer p.interrupt(t)
 	return p.guards()
 }
 
-// address is where a service that is killed and started again can be reached.
+// address is the address of a service that is killed and restarted.
 type address struct {
 	mu sync.Mutex
 	at string
@@ -136,7 +136,7 @@ func (a *address) insist(t *testing.T, id string, body []byte) bool {
 			continue // it is being killed
 		}
 		said, err := io.ReadAll(answer.Body)
-		_ = answer.Body.Close() // it was read
+		_ = answer.Body.Close() // already read
 		switch {
 		case err == nil && answer.StatusCode == http.StatusOK:
 			return true
@@ -148,8 +148,8 @@ func (a *address) insist(t *testing.T, id string, body []byte) bool {
 	return false
 }
 
-// Killed at random moments while agents post, a service without Kafka finds what replay finds in all that was confirmed,
-// and what replay finds in its log. Its guards have counted each unit once, and each trip is one incident.
+// When killed at random times while agents post, a service without Kafka finds what replay finds in everything that was
+// confirmed, and what replay finds in its log. Its guards have counted each unit once, and each trip is one incident.
 func TestSimKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -177,7 +177,7 @@ func TestSimKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
 		}
 	}()
 	rng := rand.New(rand.NewPCG(14, 3))
-	ended := int64(0) // episodes in the parts before
+	ended := int64(0) // number of episodes in the preceding parts
 	for i := range kills {
 		part := f.lines[int64(len(f.lines))*i/kills : int64(len(f.lines))*(i+1)/kills]
 		parts <- part
@@ -201,7 +201,7 @@ func TestSimKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
 		t.Errorf("replay of the log finds %v in %d units, want %v in %d", got, again.summary.Units, ids, units)
 	}
 	p.interrupt(t)
-	p = startService(t, cfgFile) // which shows what was saved last
+	p = startService(t, cfgFile) // it shows what was last saved
 	if got, want := p.trips(), map[string]int{"third-action open": 1, "poor closed": 1}; !maps.Equal(got, want) {
 		t.Errorf("incidents of guards: %v, want %v", got, want)
 	}
@@ -214,7 +214,7 @@ func TestSimKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
 	p.interrupt(t)
 }
 
-// What several agents post at once is in the state exactly once, also over kills.
+// Concurrent posts of several agents are in the state exactly once, also after kills.
 func TestPostedAtOnceIsJudgedOnce(t *testing.T) {
 	t.Parallel()
 	cfgFile, _ := localConfig(t)
@@ -251,7 +251,7 @@ func TestPostedAtOnceIsJudgedOnce(t *testing.T) {
 	}
 	p.interrupt(t)
 
-	// Without the checkpoint of the partition, reading goes on at the committed offset: nothing is judged again.
+	// Without the checkpoint of the partition, reading continues at the committed offset: nothing is judged again.
 	for _, file := range checkpointFiles(t, cfgFile, "partition") {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
@@ -292,8 +292,8 @@ func TestLocalLogHasAMapping(t *testing.T) {
 	}
 }
 
-// A team without Kafka posts its telemetry, sees the incident, and exports and inspects what it was found in, while the
-// service runs.
+// A team without Kafka posts its telemetry, sees the incident, and exports and inspects the underlying telemetry, while
+// the service is running.
 func TestServiceWithoutKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// writeFile writes a file of a test, and returns its path.
+// writeFile writes a file for a test, and returns its path.
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -35,7 +35,7 @@ ingest:
             episode_id: %s
 `
 
-// shopRecords is a recommender's telemetry, whose clicks become rare in its second half if it drifts.
+// shopRecords returns a recommender's telemetry. If it drifts, clicks become rare in its second half.
 func shopRecords(n int, drifts bool) string {
 	var b strings.Builder
 	for i := range n {
@@ -84,7 +84,7 @@ func TestValidateReadsASample(t *testing.T) {
 	}
 }
 
-// What is found in mapped records is what is found in the same records as telemetry v1.
+// The findings in mapped records are those in the same records as telemetry v1.
 func TestSimReplayReadsMappedFiles(t *testing.T) {
 	cfg := writeFile(t, "shop.yml", fmt.Sprintf(shopConfig, "request.id"))
 	records := shopRecords(9000, true)
@@ -130,7 +130,7 @@ func TestSimReplayReadsMappedFiles(t *testing.T) {
 	}
 }
 
-// A baseline that is cut out of mapped records is telemetry v1.
+// A baseline extracted from mapped records is telemetry v1.
 func TestBaselineOfMappedFiles(t *testing.T) {
 	cfg := writeFile(t, "shop.yml", fmt.Sprintf(shopConfig, "request.id")+"policies: [{match: '*', baseline: {units: 200}}]\n")
 	out := filepath.Join(t.TempDir(), "baseline.ndjson")
@@ -143,7 +143,7 @@ func TestBaselineOfMappedFiles(t *testing.T) {
 	}
 }
 
-// What inspect proposes for records of another shape is valid, and finds the drift in them without a change by hand.
+// The proposal of inspect for records of another shape is valid, and finds the drift in them without manual changes.
 func TestSimInspectProposesAMappingThatWorks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// decisions are of a policy that takes b with a probability, where the accepted one takes a and b alike. They change
-// after two thirds.
+// decisions returns decisions of a policy that takes b with a probability, while the accepted policy takes a and b
+// equally often. They change after two thirds.
 func decisions(takesB, earns float64) (all []message) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -38,8 +38,8 @@ func decisions(takesB, earns float64) (all []message) {
 	return all
 }
 
-// An incident whose estimate shows that the world has changed orders from the trigger that asks for this, and one whose
-// estimate shows that the policy has changed from the other.
+// An incident whose estimate shows that the environment has changed orders from the trigger for that cause, and one
+// whose estimate shows that the policy has changed orders from the other trigger.
 func TestOffPolicyEstimateChoosesTheTrigger(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

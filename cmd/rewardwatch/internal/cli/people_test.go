@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// serveOrders serves a view and orders over HTTP and gives the flags of the verbs that reach them.
+// serveOrders serves a view and orders over HTTP and returns the flags for verbs to reach them.
 func serveOrders(t *testing.T, v *apitest.FixedView, o *apitest.FixedOrders) []string {
 	t.Helper()
 	s, token := tokenServer(t, v, o)
@@ -30,7 +30,7 @@ func serveOrders(t *testing.T, v *apitest.FixedView, o *apitest.FixedOrders) []s
 	return []string{"--server", served.URL, "--token-file", token}
 }
 
-// outcome is what a verb printed and how it ended.
+// outcome is the output of a verb and its exit code.
 type outcome struct {
 	code     int
 	out, err string
@@ -42,7 +42,7 @@ func runVerb(args ...string) outcome {
 	return outcome{code, out.String(), errs.String()}
 }
 
-// decided is a view with a muted incident and an accepted one, and with a baseline of the past.
+// decided returns a view with a muted incident and an accepted one, and with a past baseline.
 func decided() *apitest.FixedView {
 	v := apitest.SomeView()
 	accepted := v.Opened[0]
@@ -106,7 +106,7 @@ func TestVerbsOfPeople(t *testing.T) {
 					testkit.SameAsFile(t, filepath.Join("testdata", "verbs", name+".txt"), got.out)
 					continue
 				}
-				for line := range strings.Lines(got.out) { // as the API gave it
+				for line := range strings.Lines(got.out) { // unchanged from the API
 					var result struct{ Group, Quantities json.RawMessage }
 					if err := json.Unmarshal([]byte(line), &result); err != nil || result.Group == nil && result.Quantities == nil {
 						t.Errorf("%v: %s", err, line)
@@ -126,7 +126,7 @@ func TestVerbsOfPeople(t *testing.T) {
 	}
 }
 
-// A mute of months is rather a slip of the keyboard, or forgotten before it ends.
+// A mute of months is probably a typo, or will be forgotten before it ends.
 func TestLongMutesWarn(t *testing.T) {
 	for length, warns := range map[time.Duration]bool{30 * 24 * time.Hour: false, 400 * 24 * time.Hour: true} {
 		v := decided()
@@ -178,7 +178,7 @@ func TestVerbsOfPeopleSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A baseline that was cut out of telemetry judges as the warm-up on that telemetry would have.
+// A baseline extracted from telemetry judges as the warm-up on that telemetry would have.
 func TestSimBaselineCreate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -187,7 +187,7 @@ func TestSimBaselineCreate(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			f := drifting(41, 7)
 			input, out := f.file(t), filepath.Join(t.TempDir(), file)
-			config := testkit.WriteConfig(t, "policies: [{match: '*', signals: [return]}]") // as the replays
+			config := testkit.WriteConfig(t, "policies: [{match: '*', signals: [return]}]") // like the replays
 			created := runVerb("baseline", "create", "--config", config, input, "-o", out)
 			if created.code != exitFine {
 				t.Fatal(created.err)
@@ -201,7 +201,7 @@ func TestSimBaselineCreate(t *testing.T) {
 	}
 }
 
-// replayBaselines returns the ids of the baselines that alarms of a replay were held against.
+// replayBaselines returns the IDs of the baselines that the alarms of a replay were compared with.
 func replayBaselines(t *testing.T, from string, files ...string) []string {
 	t.Helper()
 	config := testkit.WriteConfig(t, fmt.Sprintf("policies: [{match: \"*\", signals: [return], baseline: {from: %s}, false_alarms: {budget: 1, per: 20000 episodes}}]", from))
@@ -244,7 +244,7 @@ func TestSmallBaselineSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-// A release that earns more is drift where it is compared, and none where it gets a baseline of its own.
+// A release that earns more is a drift if it is compared with the baseline, and none if it gets its own baseline.
 func TestSimReplayOfANewPolicyVersion(t *testing.T) {
 	f := newFleet(43, 5)
 	f.episodes(600)

@@ -38,7 +38,7 @@ func TestReplayFromPinnedRecords(t *testing.T) {
 	if len(pinned) != 1 || pinned[0] != warm[0] {
 		t.Errorf("pinned to all records %v, warmed up %v", pinned, warm)
 	}
-	// Of two ranges each is read by itself, and what they cut in two is left out.
+	// Each of the two ranges is read separately, and episodes that they split are left out.
 	halves := replayBaselines(t, "pinned, offsets: [{partition: 0, first: 3, last: 5000}, {partition: 0, first: 5001, last: 13000}]", input)
 	if len(halves) != 1 || halves[0] == warm[0] {
 		t.Errorf("pinned to two ranges: %v", halves)
@@ -59,7 +59,7 @@ func TestReplayFromPinnedRecords(t *testing.T) {
 	}
 }
 
-// The service takes its baseline from the topic, once: after that the topic need not hold it.
+// The service takes its baseline from the topic once: after that, the topic need not contain it.
 func TestServiceFromPinnedOffsets(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t, 1)

@@ -9,13 +9,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// send posts a batch, and returns the status and the body of the answer.
+// send posts a batch, and returns the status and the body of the response.
 func (p *process) send(t *testing.T, id, body string) (int, string) {
 	t.Helper()
 	return p.post(t, "telemetry", body, http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {id}})
 }
 
-// Telemetry that comes over HTTP is judged once, also if it is sent again after the service was killed.
+// Telemetry received over HTTP is judged once, even if it is sent again after the service was killed.
 func TestReceivedTelemetryIsJudgedOnce(t *testing.T) {
 	t.Parallel()
 	t.Run("over Kafka", func(t *testing.T) {

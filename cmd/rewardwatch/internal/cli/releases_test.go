@@ -20,19 +20,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// updateState writes the state of the release that is in the making. It is a flag of its own, because each state has other
-// ids and times: new texts of commands are no reason to write it.
+// updateState writes the state of the next release. It is a separate flag because each state has other IDs and times:
+// changed texts of commands are no reason to write it.
 var updateState = flag.Bool("update-state", false, "write the state of the release in the making")
 
 const (
-	// releases has for each release the directory of a service as it stopped, with its configuration, and what it showed.
+	// releases contains, for each release, the directory of a service when it stopped, with its configuration and what
+	// it showed.
 	releases = "testdata/releases"
-	// stateInTheMaking is rewritten by `go test ./cmd/rewardwatch/internal/cli -run StateOfReleases -update-state` until its
-	// release is tagged. From then on it stays, and the release after it gets a state of its own.
+	// stateInTheMaking is rewritten by `go test ./cmd/rewardwatch/internal/cli -run StateOfReleases -update-state`
+	// until its release is tagged. From then on it does not change, and the next release gets its own state.
 	stateInTheMaking = "0.1"
 )
 
-// keptState is what a service shows of its state, in the words of the API.
+// keptState is what a service shows of its state, in the terms of the API.
 type keptState struct {
 	Units     int64                 `json:"units"`
 	LastUnit  string                `json:"last_unit"`
@@ -42,14 +43,14 @@ type keptState struct {
 	Signals   map[string]keptSignal `json:"signals"`
 }
 
-// keptSignal is how far the detectors of a signal have come: a window or a sum that is lost shows in its statistic.
+// keptSignal is the state of a signal's detectors: a lost window or sum shows in its statistic.
 type keptSignal struct {
 	Units     int64    `json:"units"`
 	Current   string   `json:"current"`   // mean and deviation of the current units
 	Detectors []string `json:"detectors"` // with their statistics
 }
 
-// digits is how a statistic is written: processors that multiply and add in one step differ in the last digits.
+// digits is the format of a statistic: processors that fuse multiplication and addition differ in the last digits.
 const digits = "%.9g"
 
 type keptBaseline struct {
@@ -64,7 +65,7 @@ type keptIncident struct {
 	Cause     string   `json:"cause"`
 	Evidence  []string `json:"evidence"`
 	Opened    int64    `json:"opened"` // ordinal
-	Alarms    []string `json:"alarms"` // id, signal, onset, unit, detectors and score
+	Alarms    []string `json:"alarms"` // ID, signal, onset, unit, detectors and score
 	Decisions []string `json:"decisions"`
 }
 
@@ -128,7 +129,8 @@ func (p *process) shown(t *testing.T) keptState {
 	return s
 }
 
-// Files in the directory of a release. The service had received lastFile before it stopped, and receives nextFile after.
+// Files in the directory of a release. The service had received lastFile before it stopped, and receives nextFile
+// afterwards.
 const (
 	configFile = "rewardwatch.yml"
 	lastFile   = "last.ndjson"
@@ -143,9 +145,9 @@ type keptAround struct {
 	Next    keptState `json:"next"`
 }
 
-// A service goes on from the state that a release has left: incident, baseline, waiting request, decisions and audit log
-// are as they were, no telemetry is lost or judged twice, and what it saves is read again. The statistics of all detectors
-// go on as well: a drift that began before the stop is found after it, at the same unit and with the same score.
+// A service continues from the state of a release: the incident, baseline, waiting request, decisions and audit log are
+// unchanged, no telemetry is lost or judged twice, and its own saves can be read again. The statistics of all detectors
+// continue as well: a drift that began before the stop is found after it, at the same unit and with the same score.
 func TestStateOfReleasesIsRead(t *testing.T) {
 	t.Parallel()
 	if *updateState {
@@ -176,7 +178,7 @@ func goesOnFromRelease(t *testing.T, name string) {
 
 	p := startServiceIn(t, dir, configFile)
 	sameShown(t, "after the start", p.shown(t), want.Stopped)
-	p.receives(t, dir, lastFile) // again, as an agent does that got no answer
+	p.receives(t, dir, lastFile) // again, like an agent that received no response
 	p.receives(t, dir, nextFile)
 	testkit.Eventually(t, "the next units", func() bool { return p.units() >= want.Next.Units })
 	p.interrupt(t)
@@ -213,7 +215,7 @@ func indented(t *testing.T, v any) string {
 	return string(text) + "\n"
 }
 
-// receives posts a file of the directory, named so that the service knows it again.
+// receives posts a file of the directory, with an ID that the service recognizes.
 func (p *process) receives(t *testing.T, dir, file string) {
 	t.Helper()
 	if code, answer := p.send(t, file, testkit.Read(t, filepath.Join(dir, file))); code != http.StatusOK {
@@ -221,7 +223,7 @@ func (p *process) receives(t *testing.T, dir, file string) {
 	}
 }
 
-// decide posts a decision, as a command on the machine of the service does.
+// decide posts a decision, like a command on the machine of the service.
 func (p *process) decide(t *testing.T, path, body string) (int, string) {
 	t.Helper()
 	return p.post(t, path, body, http.Header{"Content-Type": {"application/json"}})
@@ -235,7 +237,7 @@ func archive(t *testing.T, args ...string) {
 	}
 }
 
-// releaseConfig has state where it is by default, in the working directory.
+// releaseConfig has its state at the default path in the working directory.
 const releaseConfig = `
 ingest:
   log: {directory: data/telemetry, max_age: 0s}
@@ -250,8 +252,8 @@ retrain:
 http: {listen: "127.0.0.1:0", audit_log: audit.log, external_url: "https://rewardwatch.example"}
 `
 
-// writeState writes the state of a service with an open incident, a decision on it, a request that waits, open episodes,
-// and a drift that is not yet found, and what the service shows then and after more telemetry.
+// writeState writes the state of a service with an open incident, a decision on it, a waiting request, open episodes,
+// and a drift that is not found yet, and what the service shows then and after further telemetry.
 func writeState(t *testing.T, name string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -307,7 +309,7 @@ func writeState(t *testing.T, name string) {
 	}
 }
 
-// waitsForLong makes the requests of a ledger end in a hundred years, not in a day: the builds that read it come later.
+// waitsForLong makes the requests of a ledger expire in a hundred years instead of a day, since later builds read it.
 func waitsForLong(t *testing.T, file string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", file)

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// newApartStall makes a stall whose decisions have no key, and whose clicks are in a topic with another number of
-// partitions and in other ones than their decisions. They are sent on by their key.
+// newApartStall returns a stall whose decisions have no key, and whose clicks are in a topic with another number of
+// partitions and in other partitions than their decisions. They are forwarded by their key.
 func newApartStall(t *testing.T, broker string) *stall {
 	s := newStallWith(t, broker, stallPartitions+1)
 	s.apart, s.joinedBy = true, "joined"
@@ -27,7 +27,7 @@ func TestWhatIsSentOnIsJudgedOnceWhenKilled(t *testing.T) {
 	testTwoTopics(t, newApartStall(t, startBroker(t, 1)), 2).interrupt(t)
 }
 
-// Without a checkpoint in time, all is sent on again after a kill. It is judged once.
+// Without a recent checkpoint, everything is forwarded again after a kill, but judged once.
 func TestWhatIsSentOnAgainIsJudgedOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -44,8 +44,8 @@ func TestWhatIsSentOnAgainIsJudgedOnce(t *testing.T) {
 	p.interrupt(t)
 }
 
-// Telemetry that was judged where it is goes on by its key. A kill before any checkpoint that comes by its interval counts nothing
-// twice, and no log of units is left of before.
+// Telemetry that was judged without forwarding is now forwarded by its key. A kill before any regular checkpoint counts
+// nothing twice, and no earlier log of units remains.
 func TestWhatIsSentOnFromNowOnIsJudgedOnceWhenKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -90,7 +90,8 @@ func TestWhatIsSentOnFromNowOnIsJudgedOnceWhenKilled(t *testing.T) {
 	p.interrupt(t)
 }
 
-// A topic of the telemetry gets more partitions than the topic that it is sent on to, while the service runs and is killed.
+// A telemetry topic gets more partitions than the topic that it is forwarded to, while the service is running and
+// killed.
 func TestWhatIsSentOnMayGetMorePartitions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -106,7 +107,7 @@ func TestWhatIsSentOnMayGetMorePartitions(t *testing.T) {
 	if _, err := grow.RequestWith(t.Context(), s.client); err != nil {
 		t.Fatal(err)
 	}
-	s.client.PurgeTopicsFromClient("decisions") // else it would not know the new partitions for a while
+	s.client.PurgeTopicsFromClient("decisions") // otherwise it would not know the new partitions for a while
 	s.decide(start, 200)
 	testkit.Eventually(t, "more decisions", func() bool { return p.unitsByPolicy()["shop"] > 300 })
 	p.killMember(t, "decisions", "joined")
@@ -150,7 +151,7 @@ func TestFeedbackOfOtherPartitionsIsSentOn(t *testing.T) {
 	p.interrupt(t)
 }
 
-// Two instances share what is sent on. The one that sends it leaves in the midst of it.
+// Two instances share the forwarded telemetry. The one that forwards it leaves in between.
 func TestTwoInstancesShareWhatIsSentOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

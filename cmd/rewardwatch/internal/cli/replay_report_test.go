@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// replayReport replays the standard input and gives the exit code and the page.
+// replayReport replays the standard input and returns the exit code and the page.
 func replayReport(t *testing.T, f *fleet, args ...string) (int, string) {
 	t.Helper()
 	page := filepath.Join(t.TempDir(), "out.html")
@@ -28,7 +28,7 @@ func replayReport(t *testing.T, f *fleet, args ...string) (int, string) {
 	return code, testkit.Read(t, page)
 }
 
-// hostilePolicy is what somebody may call a policy to have others run a script.
+// hostilePolicy is a policy name that attempts to run a script in other people's browsers.
 const hostilePolicy = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'`&\u202e\x1b[2J"
 
 func TestReplayReport(t *testing.T) {
@@ -72,7 +72,7 @@ func TestReplayReport(t *testing.T) {
 	testkit.SameAsFile(t, filepath.Join("testdata", "verbs", "report.html"), stable)
 }
 
-// around returns what of a text stands about a part of it.
+// around returns the context of a part of a text.
 func around(text, part string) string {
 	i := strings.Index(text, part)
 	return text[max(0, i-80):min(len(text), i+80)]

@@ -27,7 +27,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 )
 
-// fleet makes the telemetry of a few agents in the order of its time stamps. Its fields are what a test turns.
+// fleet makes the telemetry of a few agents in the order of its timestamps. Tests change its fields.
 type fleet struct {
 	rng           *rand.Rand
 	agents        []fleetAgent
@@ -56,7 +56,7 @@ func newFleet(seed uint64, agents int) *fleet {
 	return f
 }
 
-// episodes adds steps until so many more episodes have ended.
+// episodes adds steps until n further episodes have ended.
 func (f *fleet) episodes(n int) {
 	for until := f.ended + n; f.ended < until; {
 		for i := range f.agents {
@@ -98,7 +98,7 @@ func (f *fleet) file(t *testing.T) string {
 	return path
 }
 
-// verb runs a command line and gives its exit code and its standard output.
+// verb runs a command line and returns its exit code and its standard output.
 func verb(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -109,7 +109,7 @@ func verb(t *testing.T, args ...string) (int, string) {
 	return code, out.String()
 }
 
-// replayed is what replay --output json printed.
+// replayed is the output of replay --output json.
 type replayed struct {
 	alarms  []replay.AlarmRecord
 	faults  []replay.FaultRecord
@@ -180,7 +180,7 @@ policies:
     false_alarms: {budget: 1, per: 1000000 episodes}
 `
 
-// drifting is telemetry with one drift in it that goes away again.
+// drifting returns telemetry with one drift that later disappears.
 func drifting(seed uint64, agents int) *fleet {
 	f := newFleet(seed, agents)
 	f.episodes(700)
@@ -238,7 +238,7 @@ func TestSimReplayOfStationaryTelemetryRaisesNoAlarm(t *testing.T) {
 	}
 }
 
-// One standard deviation of the mean reward of an episode.
+// The shift is one standard deviation of the mean reward of an episode.
 func TestSimReplayFindsAShiftOfTheMeanReward(t *testing.T) {
 	f := newFleet(3, 8)
 	f.episodes(1500)
@@ -257,7 +257,8 @@ func TestSimReplayFindsAShiftOfTheMeanReward(t *testing.T) {
 	}
 }
 
-// The returns of real, frozen policies raise no alarm, each log alone and each drawn to 5,000 episodes.
+// The returns of real, frozen policies raise no alarm, neither in the separate logs nor in samples of 5,000 episodes
+// from each.
 func TestSimReplayOfRealReturnsRaisesNoAlarm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -316,15 +317,15 @@ func TestReplayFindsAnotherPolicyInRealReturns(t *testing.T) {
 	}
 }
 
-// Logs of environments that ran beside each other, one a file, are merged by time where they are named as those of one run. Others
-// step back in time at each file. That is no fault of the telemetry.
+// Logs of environments that ran in parallel, one per file, are merged by time if their names indicate the same run. In
+// other logs, time steps back at each file, which is not a telemetry fault.
 func TestReplayOfRunsBesideEachOther(t *testing.T) {
 	for name, back := range map[string]int64{"%d.monitor.csv": 0, "%d.csv": 3} {
 		t.Run(name, func(t *testing.T) { replayBeside(t, name, back) })
 	}
 }
 
-// replayBeside replays four files of such a name. back: how often time steps back.
+// replayBeside replays four files with names of the given form. back is the number of times that time steps back.
 func replayBeside(t *testing.T, name string, back int64) {
 	directory := t.TempDir()
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -407,7 +408,7 @@ func TestReplayWithoutAValidEventIsAnError(t *testing.T) {
 	}
 }
 
-// A file that does not exist has no summary: it would look like a result.
+// A missing file leads to no summary, as it would look like a result.
 func TestReplayOfAMissingFileSaysOnlyThat(t *testing.T) {
 	for _, output := range []string{"text", "json"} {
 		got := runVerb("replay", "nope", "--output", output)
@@ -417,7 +418,7 @@ func TestReplayOfAMissingFileSaysOnlyThat(t *testing.T) {
 	}
 }
 
-// A file that cannot be read leaves no scores, and keeps those of the replay before.
+// An unreadable file leads to no scores, and keeps those of the preceding replay.
 func TestReplayOfAnUnreadableFileWritesNoScores(t *testing.T) {
 	dir := t.TempDir()
 	before, none := filepath.Join(dir, "before.ndjson"), filepath.Join(dir, "none.ndjson")
@@ -484,7 +485,7 @@ func TestReplayAgainstABaselineFromAFile(t *testing.T) {
 	}
 }
 
-// Telemetry faults are events of a replay, stand in its summary, and end it with 1.
+// Telemetry faults are events of a replay, are included in its summary, and lead to exit code 1.
 func TestSimReplayTellsOfTelemetryFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -554,7 +555,7 @@ func (r replayed) fault(signal, rule, state string) *replay.FaultRecord {
 	return nil
 }
 
-// exitOf returns the exit code of a replay with these alarms and no fault: improvements alone are no drift.
+// exitOf returns the exit code of a replay with these alarms and no fault: improvements alone are not drift.
 func exitOf(alarms []replay.AlarmRecord) int {
 	if slices.ContainsFunc(alarms, func(a replay.AlarmRecord) bool { return !a.Improvement }) {
 		return exitDrift
@@ -562,7 +563,7 @@ func exitOf(alarms []replay.AlarmRecord) int {
 	return exitFine
 }
 
-// A return that goes up is an improvement, and one that goes down is none. Improvements alone do not fail a pipeline.
+// A rising return is an improvement, a falling one is not. Improvements alone do not fail a pipeline.
 func TestSimReplayTellsOfImprovements(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

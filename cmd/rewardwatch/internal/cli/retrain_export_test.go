@@ -16,12 +16,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// exporting is a topic with experience, and the flags of the verb that reach it and a service with requests for it.
+// exporting sets up a topic with experience, and returns the flags for verbs to reach it and a service with requests
+// for it.
 func exporting(t *testing.T) []string {
 	t.Helper()
 	broker := startBroker(t, 1)
 	f := &fleet{}
-	for _, step := range []string{ // three whole episodes of 2, 3 and 3 steps, and the beginning of one
+	for _, step := range []string{ // three whole episodes of 2, 3 and 3 steps, and the beginning of another one
 		`0`, `1,"terminated":true`, `0`, `1`, `2,"truncated":true`, `0`, `1`, `2,"terminated":true`, `0`,
 	} {
 		f.lines = append(f.lines, fmt.Appendf(nil, `{"policy":"ranker","env":"prod","agent_id":"a","observation":[0.5,1],"action":2,"reward":1,"step":%s}`, step))
@@ -160,7 +161,7 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := runVerb(append(append([]string{"retrain", "export", "--out", file}, tt.args...), tt.flags...)...)
 			code := exitError
-			if strings.HasPrefix(name, "no incident") || name == "no origin" { // a pipeline goes on without the data
+			if strings.HasPrefix(name, "no incident") || name == "no origin" { // a pipeline continues without the data
 				code = exitOpen
 			}
 			if got.code != code || got.out != "" || !strings.Contains(got.err, tt.says) {

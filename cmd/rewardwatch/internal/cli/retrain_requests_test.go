@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// serveDesk serves a desk over HTTP and gives the flags of the verbs that reach it.
+// serveDesk serves a desk over HTTP and returns the flags for verbs to reach it.
 func serveDesk(t *testing.T, d *apitest.FixedDesk) []string {
 	t.Helper()
 	s, token := tokenServer(t, d.View, &apitest.FixedOrders{})
@@ -56,7 +56,7 @@ func TestVerbsOfRequests(t *testing.T) {
 					testkit.SameAsFile(t, filepath.Join("testdata", "verbs", name+".txt"), got.out)
 					continue
 				}
-				for line := range strings.Lines(got.out) { // as the API gave it
+				for line := range strings.Lines(got.out) { // unchanged from the API
 					var result struct{ Request, Order json.RawMessage }
 					if err := json.Unmarshal([]byte(line), &result); err != nil || result.Request == nil && result.Order == nil {
 						t.Errorf("%v: %s", err, line)
@@ -76,7 +76,7 @@ func TestVerbsOfRequests(t *testing.T) {
 	}
 }
 
-// Rejecting a request that its target has does not stop its job, which the command says.
+// Rejecting a request that its target has received does not stop its job, and the command says so.
 func TestRejectingADeliveredRequestWarnsOfItsJob(t *testing.T) {
 	flags := serveDesk(t, apitest.Storied())
 	const stop = "Target trainer already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.\n"
@@ -97,7 +97,7 @@ func TestVerbsOfRequestsSayWhatIsWrong(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		says string
-		code int // exitError if it is 0
+		code int // exitError if 0
 	}{
 		"no reason":     {append([]string{"approve", "rr_1", "--by", "alice"}, flags...), "--why must be set to a reason that others can understand", 0},
 		"nobody":        {append([]string{"reject", "rr_1", "--by", "", "--why", "x"}, flags...), "--by must be set to your name", 0},

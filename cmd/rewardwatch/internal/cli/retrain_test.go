@@ -13,7 +13,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// ordered is a view with a request of the recipe ranker, one of another recipe, and one of a build before recipes.
+// ordered returns a view with a request of the recipe ranker, one of another recipe, and one of a build without
+// recipes.
 func ordered() *apitest.FixedView {
 	v := apitest.SomeView()
 	v.Ordered = []ledger.Request{
@@ -100,7 +101,7 @@ func TestRetrainDiffSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// fromHere copies a configuration of the tests of config, with its recipes as they are seen from here.
+// fromHere copies a test configuration of the package config, with paths of recipes relative to this package.
 func fromHere(t *testing.T, name string) string {
 	t.Helper()
 	return testkit.WriteConfig(t, strings.ReplaceAll(testkit.Read(t, "../config/testdata/"+name), "testdata/", "../config/testdata/"))

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// viewServer serves what a view shows, at a time that stands still.
+// viewServer serves a view at a fixed time.
 func viewServer(t *testing.T, cfg api.Config, v api.View, o *apitest.FixedOrders) *api.Server {
 	t.Helper()
 	s, err := api.New(cfg, v, o, prometheus.NewRegistry(), nil, zerolog.Nop())
@@ -23,7 +23,7 @@ func viewServer(t *testing.T, cfg api.Config, v api.View, o *apitest.FixedOrders
 	return s
 }
 
-// tokenServer is a viewServer that takes orders from anyone who has the token in the file that is its second result.
+// tokenServer returns a viewServer that accepts orders with the token in tokenFile.
 func tokenServer(t *testing.T, v api.View, o *apitest.FixedOrders) (s *api.Server, tokenFile string) {
 	t.Helper()
 	tokenFile = testkit.WriteFile(t, apitest.SomeToken+"\n")

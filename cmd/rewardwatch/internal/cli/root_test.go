@@ -19,7 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 )
 
-// commandLine runs one command line as main does, and gives what it wrote and its exit code.
+// commandLine runs one command line like main, and returns its output and its exit code.
 func commandLine(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -33,7 +33,7 @@ func TestCommandLine(t *testing.T) {
 	tests := map[string]struct {
 		args           []string
 		code           int
-		stdout, stderr string // whole
+		stdout, stderr string // complete
 	}{
 		"unknown verb":       {[]string{"watch"}, 2, "", "rewardwatch: unknown command \"watch\" for \"rewardwatch\"\n"},
 		"mistyped verb":      {[]string{"incidnt"}, 2, "", "rewardwatch: unknown command \"incidnt\" for \"rewardwatch\" (did you mean incident?)\n"},
@@ -152,7 +152,7 @@ func readAll(t *testing.T, dir string, files []string) string {
 	return all.String()
 }
 
-// What the help of a verb says fits a small terminal; flags may be longer, and so may a command to be copied, which is of
+// The help text of a verb fits a small terminal. Flags may be longer, and so may commands to be copied, which come from
 // cobra.
 func TestHelpFitsATerminal(t *testing.T) {
 	var each func(cmd *cobra.Command)

@@ -16,7 +16,7 @@ import (
 
 // The binary is the supervisor of its commands.
 func TestRunCommand(t *testing.T) {
-	t.Setenv(asService, "1") // also those that the test starts
+	t.Setenv(asService, "1") // also for the binaries that the test starts
 	dir := t.TempDir()
 	script := filepath.Join(dir, "train.sh")
 	if err := os.WriteFile(script, []byte(`echo '{"policy_version": "v7"}' > "$REWARDWATCH_RESULT"`), 0o600); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// pseudoTerminal returns a terminal to write to, and what was written to it once it is closed.
+// pseudoTerminal returns a terminal to write to, and a function that returns what was written once it is closed.
 func pseudoTerminal(t *testing.T, columns uint16) (*os.File, func() string) {
 	t.Helper()
 	t.Setenv("TERM", "xterm")
@@ -44,7 +44,7 @@ func pseudoTerminal(t *testing.T, columns uint16) (*os.File, func() string) {
 	}
 }
 
-// Colors are for terminals, and for people who have not asked for none.
+// Colors are only used on terminals, and not for people who have disabled them.
 func TestColours(t *testing.T) {
 	rows := [][]string{{"SIGNAL", "STATE"}, {"return", "drift"}, {"drift", "ok"}}
 	plain := "SIGNAL  STATE\nreturn  drift\ndrift   ok\n"
@@ -94,7 +94,7 @@ func TestColours(t *testing.T) {
 	})
 }
 
-// Replay and calibrate tell a terminal how they get on, and leave nothing of it there; a pipe gets nothing.
+// On a terminal, replay and calibrate show their progress and then remove it; a pipe gets nothing.
 func TestProgressOnATerminal(t *testing.T) {
 	f := newFleet(3, 2)
 	f.episodes(120)
@@ -128,7 +128,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 }
 
-// A result is never written behind what is left of a line of progress, nor is what was refused.
+// Neither a result nor an error is ever written after the rest of a progress line.
 func TestResultsStandAboveProgress(t *testing.T) {
 	f := drifting(1, 4)
 	f.lines = append([][]byte{[]byte("{")}, f.lines...)
@@ -152,7 +152,7 @@ func TestResultsStandAboveProgress(t *testing.T) {
 	}
 }
 
-// cutLast cuts text behind the last separator; without one all of it is behind.
+// cutLast cuts text after the last separator; without one, all of it is after.
 func cutLast(text, separator string) (before, after string, found bool) {
 	i := strings.LastIndex(text, separator)
 	if i < 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// A client must not take a part of the ledger for the whole.
+// A client must not mistake a part of the ledger for the whole.
 func TestRecordsThatBreakOff(t *testing.T) {
 	v := apitest.Storied().View
 	v.Ledger = errors.New("the disk is gone")

@@ -41,7 +41,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// The service takes what the verb has created, for each key that names such a file.
+// The service accepts what the verb has created, for each key that names such a file.
 func TestValidateWarnsOfMissingFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, kind := range []string{"token", "webhook"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// The service fetches its token by a command before it reads it. Once the manager of the secret has another one, that one
-// holds, without a restart.
+// The service obtains its token with a command before it reads it. When the secret manager has another one, that one is
+// used without a restart.
 func TestServiceFetchesItsSecrets(t *testing.T) {
 	cfgFile, _ := localConfig(t)
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func TestServiceFetchesItsSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close() // it was not read
+		_ = answer.Body.Close() // not read
 		return answer.StatusCode
 	}
 	if got := status(first); got != http.StatusOK {
@@ -59,7 +59,7 @@ func TestServiceFetchesItsSecrets(t *testing.T) {
 	p.interrupt(t)
 }
 
-// Without a secret, the service does not start, and says which one is missing.
+// Without a secret, the service does not start, and reports which one is missing.
 func TestServiceWithoutASecretDoesNotStart(t *testing.T) {
 	cfgFile, _ := localConfig(t)
 	text := testkit.Read(t, cfgFile) + "secrets: [{file: " + filepath.Join(t.TempDir(), "token") + ", env: REWARDWATCH_TEST_NO_SUCH_SECRET}]\n"

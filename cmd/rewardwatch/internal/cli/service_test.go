@@ -31,7 +31,8 @@ import (
 // auditTopic is a topic for entries of the audit log.
 const auditTopic = "audit"
 
-// startBroker starts an in-process broker with the topic agent-telemetry and that of the audit log, and gives its address.
+// startBroker starts an in-process broker with the topic agent-telemetry and the topic of the audit log, and returns
+// its address.
 func startBroker(t *testing.T, partitions int32) string {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "agent-telemetry"), kfake.SeedTopics(1, auditTopic))
@@ -42,7 +43,7 @@ func startBroker(t *testing.T, partitions int32) string {
 	return c.ListenAddrs()[0]
 }
 
-// produce sends the lines of a fleet from..to, keyed by agent.
+// produce sends the lines of a fleet from from to to, with the agent as key.
 func (f *fleet) produce(t *testing.T, broker string, from, to int) {
 	t.Helper()
 	transport := &kafka.Transport{}
@@ -65,7 +66,7 @@ type process struct {
 	cmd     *exec.Cmd
 	address string
 	done    chan struct{} // closed when it has ended
-	err     error         // how, valid then
+	err     error         // how it has ended, valid then
 
 	mu  sync.Mutex
 	log []string // its standard error
@@ -73,13 +74,13 @@ type process struct {
 
 var listening = regexp.MustCompile(`listening.*address=?"?:?"?(127\.0\.0\.1:\d+)`)
 
-// startService starts the service as a process of its own and waits until it serves.
+// startService starts the service as a separate process and waits until it serves.
 func startService(t *testing.T, cfgFile string) *process {
 	t.Helper()
 	return startServiceIn(t, "", cfgFile)
 }
 
-// startServiceIn starts it in a working directory.
+// startServiceIn starts the service in a working directory.
 func startServiceIn(t *testing.T, dir, cfgFile string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0], "run", "--config", cfgFile), done: make(chan struct{})}
@@ -127,25 +128,25 @@ func startServiceIn(t *testing.T, dir, cfgFile string) *process {
 	return p
 }
 
-// ready reports whether the service says that it is ready, which needs no token.
+// ready reports whether the service responds that it is ready, which requires no token.
 func (p *process) ready() bool {
 	answer, err := http.Get("http://" + p.address + "/-/ready")
 	if err != nil {
 		return false
 	}
-	_ = answer.Body.Close() // it was not needed
+	_ = answer.Body.Close() // not needed
 	return answer.StatusCode == http.StatusOK
 }
 
-// kill ends the process without a chance to save, as a power cut would.
+// kill ends the process without a chance to save, like a power cut.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.done
 }
 
 // killMember kills the process once it is a member of its group, or of the groups that read the given topics. The
-// in-process broker keeps a member that dies while it waits to join for good, and gives it partitions that no one reads;
-// Apache Kafka lets its session end.
+// in-process broker keeps a member that dies while it waits to join forever, and assigns it partitions that are then
+// not read; Apache Kafka lets its session expire.
 func (p *process) killMember(t *testing.T, topics ...string) {
 	t.Helper()
 	for _, topic := range topics {
@@ -155,7 +156,7 @@ func (p *process) killMember(t *testing.T, topics ...string) {
 	p.kill()
 }
 
-// interrupt ends the process in order.
+// interrupt ends the process gracefully.
 func (p *process) interrupt(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -166,7 +167,7 @@ func (p *process) interrupt(t *testing.T) {
 	}
 }
 
-// said is how many lines of the log hold a text.
+// said returns the number of lines of the log that contain a text.
 func (p *process) said(text string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +180,7 @@ func (p *process) said(text string) int {
 	return n
 }
 
-// get reads a JSON answer of the API; false while the service does not answer.
+// get reads a JSON response of the API; false while the service does not respond.
 func (p *process) get(path string, into any) bool {
 	answer, err := http.Get("http://" + p.address + path)
 	if err != nil {
@@ -190,7 +191,7 @@ func (p *process) get(path string, into any) bool {
 	return err == nil && answer.StatusCode == http.StatusOK && json.Unmarshal(body, into) == nil
 }
 
-// units is the number of units that the service has seen.
+// units returns the number of units that the service has seen.
 func (p *process) units() int64 {
 	var a struct {
 		Streams []struct {
@@ -205,7 +206,7 @@ func (p *process) units() int64 {
 	return most
 }
 
-// alarms returns the ids of all alarms, in order.
+// alarms returns the IDs of all alarms, in order.
 func (p *process) alarms() []string {
 	var a struct {
 		Alarms []struct {
@@ -237,7 +238,7 @@ http: {listen: "127.0.0.1:0"}
 `, broker, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints")))
 }
 
-// wanted returns the alarm ids and the number of units that replay finds in the telemetry of a fleet.
+// wanted returns the alarm IDs and the number of units that replay finds in the telemetry of a fleet.
 func (f *fleet) wanted(t *testing.T, cfgFile string) (ids []string, units int64) {
 	t.Helper()
 	_, out := verb(t, "replay", "--output", "json", "--config", cfgFile, f.file(t))
@@ -250,7 +251,7 @@ func (f *fleet) wanted(t *testing.T, cfgFile string) (ids []string, units int64)
 	return ids, r.summary.Units
 }
 
-// The same events give the same alarm ids through Kafka as through a file, in one partition and in several.
+// The same events lead to the same alarm IDs through Kafka and from a file, with one partition and with several.
 func TestServiceFindsWhatReplayFinds(t *testing.T) { findsWhatReplayFinds(t, 1) }
 
 func TestSimServiceOfManyPartitionsFindsWhatReplayFinds(t *testing.T) { findsWhatReplayFinds(t, 5) }
@@ -274,7 +275,7 @@ func findsWhatReplayFinds(t *testing.T, partitions int32) {
 	p.interrupt(t)
 }
 
-// Killed at random moments while it reads, the service finds what it would have found undisturbed.
+// When killed at random times while it reads, the service finds what it would have found undisturbed.
 func TestKilledServiceFindsTheSame(t *testing.T) { findsTheSameWhenKilled(t, 1) }
 
 func TestSimKilledServiceOfManyPartitionsFindsTheSame(t *testing.T) { findsTheSameWhenKilled(t, 3) }
@@ -292,10 +293,10 @@ func findsTheSameWhenKilled(t *testing.T, partitions int32) {
 	rng := rand.New(rand.NewPCG(uint64(partitions), 12))
 	const kills = 3
 	for i := range kills {
-		// The telemetry is of days ago: what came while the service reads would come too late to be put in order.
+		// The telemetry is days old: if it arrived while the service reads, it would be too late to be put in order.
 		f.produce(t, broker, i*len(f.lines)/kills, (i+1)*len(f.lines)/kills)
 		p := startService(t, cfgFile)
-		// The kill falls anywhere between the first units of this part and, mostly, the last.
+		// The kill happens at any time between the first units of this part and, mostly, the last.
 		at := units*int64(i)/kills + rng.Int64N(units/kills/2)
 		testkit.Eventually(t, fmt.Sprint(at, " units"), func() bool { return p.units() >= at })
 		p.killMember(t)
@@ -307,7 +308,8 @@ func findsTheSameWhenKilled(t *testing.T, partitions int32) {
 	}
 }
 
-// checkpointFiles returns the segments of a kind, the newest last. There must be those of one name.
+// checkpointFiles returns the segments of a kind, the most recent last. All must have the same name, and at least one
+// must exist.
 func checkpointFiles(t *testing.T, cfgFile, kind string) []string {
 	t.Helper()
 	cfg, err := config.Load(cfgFile)
@@ -322,8 +324,9 @@ func checkpointFiles(t *testing.T, cfgFile, kind string) []string {
 	return files
 }
 
-// Where the newest save is damaged, whatever it is of, the service goes back to the one before and loses nothing; where
-// that is damaged too, it is refused with the paths. A checkpoint that was moved away is made again.
+// If the most recent save is damaged, whatever its kind, the service falls back to the preceding one and loses nothing.
+// If that one is damaged too, it refuses to start and names the paths. A checkpoint that was moved away is created
+// again.
 func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t, 1)
@@ -351,7 +354,7 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 		}
 	}
 
-	for _, kind := range kinds { // both at once
+	for _, kind := range kinds { // both together
 		files := checkpointFiles(t, cfgFile, kind)
 		testkit.Damage(t, files[len(files)-1])
 	}
@@ -364,13 +367,13 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	if n := p.said("a checkpoint is damaged; using the previous one. No data is lost, but check the disk"); n != len(kinds) {
 		t.Errorf("%d fallbacks are in the log, want %d", n, len(kinds))
 	}
-	for _, file := range checkpointFiles(t, cfgFile, "partition") { // as an operator does where the topic was made again
+	for _, file := range checkpointFiles(t, cfgFile, "partition") { // as an operator does if the topic was recreated
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	// The committed offset holds where there is no checkpoint: nothing is read again, and the bank is as it was.
+	// Without a checkpoint, the committed offset is used: nothing is read again, and the bank is unchanged.
 	p = startService(t, cfgFile)
 	before := f.ended
 	at = len(f.lines)
@@ -380,8 +383,7 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	p.interrupt(t)
 }
 
-// SIGHUP restarts the service with the configuration as it is now; one that is wrong, or that cannot be used, changes
-// nothing.
+// SIGHUP restarts the service with the current configuration; one that is wrong, or cannot be used, changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t, 1)
@@ -417,7 +419,7 @@ func TestReload(t *testing.T) {
 	p.interrupt(t)
 }
 
-// A service that waits for its ledger at the start ends when it is told to, and has done nothing wrong.
+// A service that waits for its ledger at the start ends without an error when it is stopped.
 func TestStopWhileTheLedgerCannotBeReached(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("REWARDWATCH_TEST_LEDGER_URL", "postgres://me:hunter2@127.0.0.1:1/ledger?sslmode=disable")

@@ -21,7 +21,7 @@ func TestE2ETwoTopicsOnApacheKafka(t *testing.T) {
 	testTwoTopics(t, newStall(t, apacheKafka(t)), 2).interrupt(t)
 }
 
-// TestE2EWhatIsSentOnOnApacheKafka kills a service that sends telemetry on by its key, on a real broker.
+// TestE2EWhatIsSentOnOnApacheKafka kills a service that forwards telemetry by its key, on a real broker.
 func TestE2EWhatIsSentOnOnApacheKafka(t *testing.T) {
 	testTwoTopics(t, newApartStall(t, apacheKafka(t)), 2).interrupt(t)
 }

@@ -18,16 +18,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// stall is a shop whose decisions and clicks are in two topics. Robots report their episodes to that of the clicks.
+// stall is a shop whose decisions and clicks are in two topics. Robots report their episodes to the topic of the
+// clicks.
 type stall struct {
 	t         *testing.T
 	broker    string
 	client    *kgo.Client
 	decisions int
-	more      int32  // partitions that the topic of the decisions got later
-	apart     bool   // clicks are in another partition than their decisions
-	joinedBy  string // the topic through which the service sends them on, "" for none
-	every     string // between checkpoints
+	more      int32  // number of partitions that the topic of the decisions got later
+	apart     bool   // clicks are in other partitions than their decisions
+	joinedBy  string // topic through which the service forwards them; empty for none
+	every     string // interval between checkpoints
 	dir       string // of the service
 }
 
@@ -35,7 +36,7 @@ const stallPartitions = 2
 
 func newStall(t *testing.T, broker string) *stall { return newStallWith(t, broker, stallPartitions) }
 
-// newStallWith makes so many partitions for the clicks.
+// newStallWith returns a stall with the given number of partitions for the clicks.
 func newStallWith(t *testing.T, broker string, ofClicks int32) *stall {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -55,10 +56,10 @@ func newStallWith(t *testing.T, broker string, ofClicks int32) *stall {
 	return &stall{t: t, broker: broker, client: client, every: "1s", dir: t.TempDir()}
 }
 
-// opened is when the shop has its first decision.
+// opened returns the time of the shop's first decision.
 func opened() time.Time { return time.Now().Add(-6 * time.Hour).Truncate(time.Hour) }
 
-// decide makes so many decisions, a second apart, and clicks on every third after ten seconds.
+// decide makes n decisions, one per second, and clicks on every third after ten seconds.
 func (s *stall) decide(start time.Time, n int) {
 	s.t.Helper()
 	var records []*kgo.Record
@@ -84,10 +85,10 @@ func (s *stall) decide(start time.Time, n int) {
 	s.produce(records)
 }
 
-// lastKeys are enough to reach all partitions of any topic here.
+// lastKeys is a number of keys that suffices to reach all partitions of any topic here.
 const lastKeys = 20
 
-// end makes the windows of all decisions end.
+// end ends the windows of all decisions.
 func (s *stall) end(start time.Time) {
 	var records []*kgo.Record
 	for key := range lastKeys {
@@ -109,7 +110,7 @@ func (s *stall) produce(records []*kgo.Record) {
 	}
 }
 
-// config is the configuration of a service that watches the stall.
+// config returns the configuration of a service that watches the stall.
 func (s *stall) config() string {
 	s.t.Helper()
 	return testkit.WriteConfig(s.t, fmt.Sprintf(`
@@ -127,7 +128,7 @@ http: {listen: "127.0.0.1:0"}
 
 func (s *stall) checkpoints() string { return filepath.Join(s.dir, "checkpoints") }
 
-// read returns a topic of each group of the service.
+// read returns a topic of each consumer group of the service.
 func (s *stall) read() []string {
 	if s.joinedBy == "" {
 		return []string{"decisions"}
@@ -151,8 +152,8 @@ func (p *process) unitsByPolicy() map[string]int64 {
 	return most
 }
 
-// testTwoTopics kills the service again and again while two topics are written: every decision and every episode is
-// judged once.
+// testTwoTopics kills the service repeatedly while two topics are written: every decision and every episode is judged
+// once.
 func testTwoTopics(t *testing.T, s *stall, kills int) *process {
 	start, file := opened(), s.config()
 	s.decide(start, 200)
@@ -186,7 +187,7 @@ func TestTwoTopicsLoseNothingWhenKilled(t *testing.T) {
 	testTwoTopics(t, newStall(t, startBroker(t, 1)), 2).interrupt(t)
 }
 
-// Two instances share two topics; one leaves in the midst of it.
+// Two instances share two topics; one leaves in between.
 func TestTwoInstancesShareTwoTopics(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -224,7 +225,8 @@ func testTwoInstances(t *testing.T, s *stall) {
 	}
 }
 
-// Clicks that are in another partition than their decisions, or in a topic with another number of them, are told.
+// If clicks are in other partitions than their decisions, or in a topic with another number of partitions, a warning is
+// logged.
 func TestTopicsThatAreNotPartitionedAlikeAreTold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -247,7 +249,7 @@ func TestTopicsThatAreNotPartitionedAlikeAreTold(t *testing.T) {
 	p.interrupt(t)
 }
 
-// What is partitioned alike is not told.
+// If both topics are partitioned alike, there is no warning.
 func TestTopicsThatArePartitionedAlikeAreNotTold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -34,7 +34,7 @@ import (
 	"github.com/twmb/avro/ocf"
 )
 
-// message is a message of a team's topic, as it has it today.
+// message is a message of a team's existing topic.
 type message struct {
 	topic   string
 	at      time.Time
@@ -43,32 +43,32 @@ type message struct {
 	value   []byte
 }
 
-// team is a shape of telemetry that has a drift in it. Its records follow from random numbers and from whether the drift
-// is there yet.
+// team is a shape of telemetry that contains a drift. Its records depend on random numbers and on whether the drift has
+// begun.
 type team struct {
 	name   string
-	n      int                                                         // decisions, a second apart; the drift is in the last third
-	record func(w *world, i int, at time.Time, drifted bool) []message // what becomes known by the i-th decision
-	edits  []string                                                    // lines of the proposal that are changed by hand, each "old => new"
-	topics string                                                      // what the configuration says of them before the inspection
-	signal string                                                      // that drifts
+	n      int                                                         // number of decisions, one per second; the drift is in the last third
+	record func(w *world, i int, at time.Time, drifted bool) []message // returns what becomes known by the i-th decision
+	edits  []string                                                    // changes of the proposal's lines by hand, each "old => new"
+	topics string                                                      // configuration of the topics before the inspection
+	signal string                                                      // signal that drifts
 }
 
-// world is what the records of a team are made with.
+// world generates the records of a team.
 type world struct {
 	*rand.Rand
-	later    map[int][]message // by the decision with which they come
+	later    map[int][]message // by the decision with which they arrive
 	registry *ingesttest.SchemaRegistry
 	schemas  map[string]*avro.Schema
 	ids      map[string]int
 }
 
-// after has a message come with a later decision.
+// after makes a message arrive with a later decision.
 func (w *world) after(i, decisions int, m message) {
 	w.later[i+decisions] = append(w.later[i+decisions], m)
 }
 
-// soon returns an exponential delay in decisions.
+// soon returns an exponential delay, in decisions.
 func (w *world) soon(mean float64) int { return 1 + int(w.ExpFloat64()*mean) }
 
 func js(v any) []byte {
@@ -78,7 +78,7 @@ func js(v any) []byte {
 
 type object = map[string]any
 
-// framed writes a value in Confluent's wire format.
+// framed returns a value in Confluent's wire format.
 func (w *world) framed(name, schema string, value any) []byte {
 	if w.schemas[name] == nil {
 		w.schemas[name], w.ids[name] = avro.MustParse(schema), w.registry.Put(name, "AVRO", schema)
@@ -90,7 +90,7 @@ func (w *world) framed(name, schema string, value any) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(w.ids[name])), body...)
 }
 
-// logs writes an OTLP request with one log record.
+// logs returns an OTLP request with one log record.
 func logs(service string, at time.Time, event string, attributes object) []byte {
 	list := func(of object) (out []*commonpb.KeyValue) {
 		for name, value := range of {
@@ -121,7 +121,7 @@ func logs(service string, at time.Time, event string, attributes object) []byte 
 	return text
 }
 
-// messages returns all that a team has written, by time.
+// messages returns everything that a team has written, by time.
 func (team team) messages(w *world) (all []message) {
 	start := time.Now().Add(-time.Duration(team.n+1000) * time.Second).Truncate(time.Minute)
 	for i := range team.n {
@@ -136,13 +136,13 @@ func (team team) messages(w *world) (all []message) {
 	return all
 }
 
-// produce writes messages to topics with one partition each.
+// produceTo writes messages to topics with one partition each.
 func produceTo(t *testing.T, broker string, messages []message) (topics []string) {
 	t.Helper()
 	return produceOver(t, broker, messages, nil)
 }
 
-// produceOver writes messages to topics with so many partitions each, one after the other, whatever their keys.
+// produceOver writes messages to topics with the given numbers of partitions, in turns, regardless of their keys.
 func produceOver(t *testing.T, broker string, messages []message, partitions map[string]int32) (topics []string) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -181,7 +181,7 @@ func produceOver(t *testing.T, broker string, messages []message, partitions map
 	return topics
 }
 
-// edited changes lines of a proposal as a person would.
+// edited changes lines of a proposal like a person.
 func edited(t *testing.T, file string, edits []string) {
 	t.Helper()
 	if len(edits) > 3 {
@@ -204,7 +204,7 @@ func edited(t *testing.T, file string, edits []string) {
 	}
 }
 
-// newWorld starts what the records of a team need.
+// newWorld sets up what the records of a team need.
 func newWorld(t *testing.T) *world {
 	registry := ingesttest.NewSchemaRegistry()
 	t.Cleanup(registry.Close)
@@ -213,7 +213,7 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// proposal inspects topics or files, and returns the file with the proposal, changed by hand.
+// proposal inspects topics or files, and returns the file with the proposal, with the changes by hand.
 func (team team) proposal(t *testing.T, broker string, args ...string) (file, report string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -234,7 +234,7 @@ http: {listen: "127.0.0.1:0"}
 	return proposed, stdout
 }
 
-// testTeam has the telemetry of a team inspected where it is, starts the service as proposed, and looks for the drift.
+// testTeam inspects the telemetry of a team, starts the service as proposed, and looks for the drift.
 func testTeam(t *testing.T, team team) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -281,7 +281,7 @@ func (team team) found(p *process, changed time.Time) (found bool, alarms []stri
 	return found, alarms
 }
 
-// teams are the shapes that the proposals were developed with.
+// teams returns the shapes that the proposals were developed with.
 func teams() []team {
 	return []team{
 		{
@@ -366,14 +366,14 @@ func teams() []team {
 	}
 }
 
-// What a team has today is joined as inspect proposes, and the drift in it is found.
+// The existing topics of a team are joined as inspect proposes, and the drift in them is found.
 func TestSimTeamsJoinAsInspectProposes(t *testing.T) {
 	for _, team := range teams() {
 		t.Run(team.name, func(t *testing.T) { testTeam(t, team) })
 	}
 }
 
-// others are shapes that were written after the proposals had worked for teams.
+// others returns shapes that were written after the proposals had worked for teams.
 func others() []team {
 	return []team{
 		{
@@ -477,7 +477,7 @@ func others() []team {
 	}
 }
 
-// thirds are shapes that were written after the proposals had worked for teams and others.
+// thirds returns shapes that were written after the proposals had worked for teams and others.
 func thirds() []team {
 	return []team{
 		{
@@ -559,7 +559,7 @@ func thirds() []team {
 	}
 }
 
-// The same of shapes for which the proposals were not made.
+// The same test for shapes that the proposals were not made for.
 func TestSimOtherTeamsJoinAsInspectProposes(t *testing.T) {
 	for _, team := range append(others(), thirds()...) {
 		t.Run(team.name, func(t *testing.T) { testTeam(t, team) })
@@ -575,8 +575,8 @@ func TestSimAlarmsOfTwoTopicsAreThoseOfAReplay(t *testing.T) {
 	testAlarmsOfTwoTopics(t, nil, func(proposed string) *process { return startService(t, proposed) })
 }
 
-// Decisions and clicks that lie in any partitions raise the same alarms if they are sent on by their key, also when the
-// service is killed in the midst of it.
+// Decisions and clicks in any partitions raise the same alarms if they are forwarded by their key, also when the
+// service is killed in between.
 func TestSimAlarmsOfWhatIsSentOnAreThoseOfAReplay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -593,7 +593,8 @@ func TestSimAlarmsOfWhatIsSentOnAreThoseOfAReplay(t *testing.T) {
 	})
 }
 
-// testAlarmsOfTwoTopics compares the alarms of a service that start starts as inspect proposes with those of a replay.
+// testAlarmsOfTwoTopics compares the alarms of a service, which start starts as inspect proposes, with those of a
+// replay.
 func testAlarmsOfTwoTopics(t *testing.T, partitions map[string]int32, start func(proposed string) *process) {
 	team := teams()[1]
 	all := team.messages(newWorld(t))
@@ -603,7 +604,7 @@ func testAlarmsOfTwoTopics(t *testing.T, partitions map[string]int32, start func
 		text[m.topic] = append(append(text[m.topic], m.value...), '\n')
 	}
 	var files []string
-	for _, topic := range slices.Sorted(maps.Keys(text)) { // the policy is named after the first
+	for _, topic := range slices.Sorted(maps.Keys(text)) { // the policy is named after the first topic
 		files = append(files, filepath.Join(dir, topic+".ndjson"))
 		if err := os.WriteFile(files[len(files)-1], text[topic], 0o600); err != nil {
 			t.Fatal(err)
@@ -635,7 +636,8 @@ func testAlarmsOfTwoTopics(t *testing.T, partitions map[string]int32, start func
 	p.interrupt(t)
 }
 
-// clickOnly is a shop in telemetry version 1 whose only rewards are clicks, and whose episodes only a click ends.
+// clickOnly returns a shop in telemetry version 1 whose only rewards are clicks, and whose episodes are only ended by a
+// click.
 func clickOnly() team {
 	return team{
 		name: "telemetry v1, episodes that only a click ends", n: 12_000, signal: "reward",
@@ -657,8 +659,8 @@ func clickOnly() team {
 	}
 }
 
-// Without feedback in its configuration, the service shows a fault of episodes without an end. As inspect proposes, it
-// finds that clicks have become rare.
+// Without feedback in its configuration, the service shows a fault of episodes without an end. With the proposal of
+// inspect, it finds that clicks have become rare.
 func TestServiceTellsOfEpisodesThatOnlyAClickEnds(t *testing.T) {
 	t.Run("as proposed", func(t *testing.T) { testTeam(t, clickOnly()) })
 	t.Run("with the defaults", func(t *testing.T) {
@@ -693,7 +695,7 @@ func TestServiceTellsOfEpisodesThatOnlyAClickEnds(t *testing.T) {
 	})
 }
 
-// An object container file of Avro is inspected and replayed as it is.
+// An Avro object container file is inspected and replayed unchanged.
 func TestSimAvroFilesJoinAsInspectProposes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -706,7 +708,7 @@ func TestSimAvroFilesJoinAsInspectProposes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range all {
-		if _, err := e.Write(m.value[5:]); err != nil { // without the id of the schema
+		if _, err := e.Write(m.value[5:]); err != nil { // without the ID of the schema
 			t.Fatal(err)
 		}
 	}

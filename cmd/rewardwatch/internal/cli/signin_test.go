@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// A person who has logged in at the provider stays so when the service is killed, and no longer once they have logged out.
+// A person who has logged in at the provider remains logged in when the service is killed, until they log out.
 func TestSignInSurvivesAKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -56,14 +56,14 @@ http:
 	p.interrupt(t)
 }
 
-// visitor is a browser that follows no redirect.
+// visitor is a browser that does not follow redirects.
 type visitor struct {
 	t       *testing.T
 	at      string
 	cookies map[string]string
 }
 
-// read reads what needs a login, once the service answers, and returns the status.
+// read requests a page that needs a login, once the service responds, and returns the status.
 func (v visitor) read() (status int) {
 	v.t.Helper()
 	testkit.Eventually(v.t, "the service", func() bool {
@@ -73,7 +73,7 @@ func (v visitor) read() (status int) {
 	return status
 }
 
-// send returns status and address of the answer.
+// send returns the status and the location of the response.
 func (v visitor) send(method, path string) (status int, location string) {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), method, v.at+path, http.NoBody)

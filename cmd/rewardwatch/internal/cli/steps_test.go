@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// endless writes steps of agents that take turns, in telemetry in which no episode ends: rewards are an AR(1) of .5 and
-// unit variance, one higher from the drift-th step on.
+// endless writes steps of agents that take turns, in telemetry in which no episode ends. Rewards are an AR(1) process
+// with coefficient .5 and variance 1, higher by one from the drift-th step on.
 func endless(t *testing.T, agents, steps, drift int) string {
 	t.Helper()
 	rng, last := rand.New(rand.NewPCG(3, uint64(agents))), make([]float64, agents)

@@ -15,8 +15,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// withGames is the configuration of an instance for a shop, whose four policies share a budget, and for games, of which each
-// instance may judge two policies. more is the rest of the configuration.
+// withGames returns the configuration of an instance for two tenants: a shop, whose four policies share a budget, and
+// games, of which each instance may judge two policies. more is the rest of the configuration.
 func withGames(t *testing.T, broker, more string) (cfgFile string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ http: {listen: "127.0.0.1:0"}
 
 const asCluster = "cluster: {units_topic: units, checkpoints_topic: checkpoints}"
 
-// play adds decisions of so many policies of the games, named from a number on, to the next part of the telemetry.
+// play adds decisions of policies of the games, numbered beginning with from, to the next part of the telemetry.
 func (a *fleets) play(from, policies int) {
 	part := &a.parts[0]
 	for n := range 20 * policies {
@@ -48,7 +48,7 @@ func (a *fleets) play(from, policies int) {
 	}
 }
 
-// shown is what an instance shows of the policies with a prefix.
+// shown returns what an instance shows for the policies with a prefix.
 func (i *instance) shown(prefix string) (policies []string, units int64, promised map[string]float64) {
 	promised = map[string]float64{}
 	for _, s := range i.Summaries() {
@@ -66,7 +66,7 @@ func (i *instance) shown(prefix string) (policies []string, units int64, promise
 
 // judges returns the policies with a prefix that a process judges.
 func (p *process) judges(prefix string) (policies []string) {
-	var answer struct{ Baselines []wire.Baseline } // of each group, also without one
+	var answer struct{ Baselines []wire.Baseline } // of each group, including those without one
 	p.get("/api/v1/baselines", &answer)
 	for _, b := range answer.Baselines {
 		if strings.HasPrefix(b.Policy, prefix) && !slices.Contains(policies, b.Policy) {
@@ -76,7 +76,7 @@ func (p *process) judges(prefix string) (policies []string) {
 	return policies
 }
 
-// startWithGames starts an instance inside the test.
+// startWithGames starts an instance within the test process.
 func startWithGames(t *testing.T, cfgFile string, groups int) *instance {
 	t.Helper()
 	cfg, err := config.LoadForService(cfgFile)
@@ -86,7 +86,8 @@ func startWithGames(t *testing.T, cfgFile string, groups int) *instance {
 	return startInstance(t, *cfg, groups)
 }
 
-// shopAlone returns what one instance finds in the shop without the games, and how rare false alarms of each policy are to be.
+// shopAlone returns the findings of one instance in the shop without the games, and the promised interval between false
+// alarms of each policy.
 func shopAlone(t *testing.T) (verdict, map[string]float64) {
 	t.Helper()
 	broker, f := startBroker(t, 3), newFleets(4)
@@ -109,8 +110,9 @@ func shopAlone(t *testing.T) (verdict, map[string]float64) {
 	return v, promised
 }
 
-// An instance of a cluster dies while a tenant floods it with policies. The other one goes on with what both may judge of it, and
-// refuses the rest. The other tenant keeps its budget, and what is found is what is found without the neighbor and the death.
+// An instance of a cluster dies while a tenant floods it with policies. The other one continues with what both may
+// judge of that tenant, and refuses the rest. The other tenant keeps its budget, and the findings are those without the
+// neighbor and the death.
 func TestTenantsWhenAnInstanceDies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -21,18 +21,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 )
 
-// What TestLatencyBesideANoisyTenant measures.
+// The settings of TestLatencyBesideANoisyTenant.
 var (
 	noisyRate    = flag.Int("noisy-rate", 2000, "decisions per second of the noisy tenant")
 	quietSamples = flag.Int("quiet-samples", 5, "decisions of the quiet tenant that are timed in each of three rounds, with and without noise")
 )
 
-// neighbors are two tenants with a topic each, at one service inside the test.
+// neighbors are two tenants with a topic each, in one service within the test process.
 type neighbors struct {
 	t      *testing.T
 	client *kgo.Client
 	at     *instance
-	pagers int // policies of the quiet tenant that were timed
+	pagers int // number of policies of the quiet tenant that were measured
 }
 
 func newNeighbors(t *testing.T) *neighbors {
@@ -66,8 +66,7 @@ http: {listen: "127.0.0.1:0"}
 	return &neighbors{t: t, client: client, at: startInstance(t, *cfg, 1)}
 }
 
-// judged returns how long it takes from the production of a decision of the quiet tenant until it is judged, which its guard
-// shows.
+// judged returns the time from producing a decision of the quiet tenant until it is judged, as shown by its guard.
 func (n *neighbors) judged() time.Duration {
 	n.t.Helper()
 	policy := fmt.Sprint("pager-", n.pagers)
@@ -88,8 +87,8 @@ func (n *neighbors) judged() time.Duration {
 	}
 }
 
-// flood writes decisions of more policies, groups and agents than the noisy tenant may have, until ctx is done, and returns how
-// many.
+// flood writes decisions of more policies, groups and agents than the noisy tenant may have, until ctx is done, and
+// returns their number.
 func (n *neighbors) flood(ctx context.Context, rate int) (written int) {
 	const pulses = 20
 	rng := rand.New(rand.NewPCG(8, 300))
@@ -112,8 +111,9 @@ func (n *neighbors) flood(ctx context.Context, rate int) (written int) {
 	}
 }
 
-// TestLatencyBesideANoisyTenant measures how long decisions of a quiet tenant wait for their judgment beside a tenant that
-// floods the service, compared with the time without it. By turns, so that what else the machine does meets both.
+// TestLatencyBesideANoisyTenant measures how long decisions of a quiet tenant wait to be judged beside a tenant that
+// floods the service, compared with the time without it. It alternates between both, so that other work of the machine
+// affects them equally.
 func TestLatencyBesideANoisyTenant(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -123,7 +123,7 @@ func TestLatencyBesideANoisyTenant(t *testing.T) {
 	n.judged()
 	rng := rand.New(rand.NewPCG(5, 300))
 	sample := func() (took []time.Duration) {
-		n.judged() // until what was before is over
+		n.judged() // until the preceding decisions are judged
 		for range *quietSamples {
 			<-time.After(time.Duration(rng.Int64N(int64(100 * time.Millisecond))))
 			took = append(took, n.judged())
@@ -154,7 +154,7 @@ func TestLatencyBesideANoisyTenant(t *testing.T) {
 	for _, q := range []float64{.5, .9, .99} {
 		t.Logf("quantile %g: %s alone, %s beside it, ratio %.2f", q, at(alone, q).Round(time.Millisecond), at(beside, q).Round(time.Millisecond), float64(at(beside, q))/float64(at(alone, q)))
 	}
-	// The noise would delay each round; what else the machine does meets one of them.
+	// The noise would delay each round; other work of the machine only affects one of them.
 	if least > 1.5 {
 		t.Errorf("beside a noisy tenant, decisions are judged at least %.2f times as late in every round", least)
 	}
@@ -166,7 +166,7 @@ func TestLatencyBesideANoisyTenant(t *testing.T) {
 	}
 }
 
-// refused returns what a tenant had beyond its quotas, of any kind.
+// refused returns the amount of any kind that a tenant had beyond its quotas.
 func (i *instance) refused(t *testing.T, tenant string) int {
 	t.Helper()
 	families, err := i.Registry.Gather()
