@@ -129,7 +129,6 @@ func (l *line) end(g *group, why string, now time.Time) {
 	l.Before = g.baselineSample()
 }
 
-// baselineSample returns the values of the current baseline.
 func (g *group) baselineSample() []finding.QuantitySample { return g.frozen().sample() }
 
 // handOver returns findings for the streams of g whose state has changed because next replaced g, and for the end of
@@ -164,7 +163,6 @@ func (g *group) handOver(next *group) []finding.Finding {
 	return found
 }
 
-// lineage returns the public form of the succession.
 func (g *group) lineage() finding.Lineage {
 	l := finding.Lineage{Past: g.Line.Past, Promoted: g.Line.Promoted}
 	if !g.Warmup.Done && g.learns() {

@@ -32,8 +32,7 @@ const blocksToAlarm = 5
 // CaveatBlocks says that the steps of an agent depend on each other over too long a range.
 const CaveatBlocks = "blocks depend on each other whatever their size: the false alarm rate cannot be calibrated"
 
-// block returns the unit that a smallest block completes; nil if it completes none. It drops a warm-up of units of
-// another kind.
+// block returns the unit that a smallest block completes, or nil. It drops a warm-up of units of another kind.
 func (g *group) block(u *ingest.Unit) *ingest.Unit {
 	b := &g.Blocks
 	switch short := b.Short(); {
@@ -111,7 +110,6 @@ func (g *group) fitBlocks() {
 	}
 }
 
-// unitName returns the name of the group's units.
 func (g *group) unitName() finding.UnitName {
 	switch {
 	case g.Blocks.Decisions:
@@ -150,7 +148,6 @@ func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
 	return blocks.Without(u, faulty)
 }
 
-// forgetWarmup restarts the warm-up.
 func (g *group) forgetWarmup() {
 	g.Warmup.Each, g.Warmup.Units, g.Warmup.Early, g.Warmup.ToldEvery = nil, 0, 0, 0
 	for _, q := range g.Quantities() {

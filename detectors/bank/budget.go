@@ -98,7 +98,6 @@ func (g *group) branchCount() int {
 	return g.branches
 }
 
-// promise sets the group's promise from the result of a calibration.
 func (g *group) promise(found budget.Found) {
 	g.Promise.Allowance = found.Allowance
 	g.Promise.ARL0, g.Promise.Low, g.Promise.High = found.ARL0, found.Low, found.High
@@ -106,7 +105,6 @@ func (g *group) promise(found budget.Found) {
 	g.Promise.Confidence = g.confidence(found)
 }
 
-// confidence returns how reliable a promise is.
 func (g *group) confidence(found budget.Found) string {
 	switch {
 	case found.ARL0 == 0:

@@ -28,15 +28,13 @@ type hold struct {
 	provisional bool // whether the baseline that is calibrated is provisional
 }
 
-// InBackground enables calibration of baselines in the background. Proceed then returns the findings of units that have
-// waited.
+// InBackground enables calibration in the background. Proceed then returns the findings of units that have waited.
 func (p *Policy) InBackground() { p.background, p.over = true, held.NewSignal() }
 
 // Calibrated returns a channel that receives when a calibration is over and Proceed should be called.
 func (p *Policy) Calibrated() <-chan struct{} { return p.over.Wake() }
 
-// Settle waits for all calibrations and returns the findings that Proceed would return. A bank can only be saved when
-// settled.
+// Settle waits for all calibrations, which saving requires, and returns the findings that Proceed would return.
 func (p *Policy) Settle() []finding.Finding {
 	p.drains = false
 	found := p.proceed()
@@ -163,8 +161,7 @@ func (p *Policy) calibrate(g *group, units int, begin func() held.Freeze) []find
 	return nil
 }
 
-// whileCalibrating returns the summary of the group to show while a baseline of the given number of units is
-// calibrated.
+// whileCalibrating returns the summary to show while a baseline of the given number of units is calibrated.
 func (g *group) whileCalibrating(units int) finding.GroupSummary {
 	s := *g.summary()
 	s.Streams = slices.Clone(s.Streams)
@@ -176,7 +173,6 @@ func (g *group) whileCalibrating(units int) finding.GroupSummary {
 	return s
 }
 
-// admit begins the freezes that may begin.
 func (p *Policy) admit() {
 	for {
 		var next *hold

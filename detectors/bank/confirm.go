@@ -109,7 +109,6 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	return nil
 }
 
-// anyAlarm reports whether a predicate is true for any stream with an alarm.
 func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed && is(s) })
 }

@@ -113,8 +113,7 @@ func (p *Policy) put(g *group) {
 	p.groups[i], p.byKey[g.Key], p.recent = g, g, nil
 }
 
-// Absent returns the names of the parts of the checkpoint from which a group must be restored; none if it is not
-// evicted.
+// Absent returns the names of the checkpoint's parts that a group must be restored from; none if it is not evicted.
 func (p *Policy) Absent(key ingest.Group) []string {
 	if g := p.find(key); g != nil && g.away != nil {
 		parts := []string{g.part() + runningPart, g.part() + frozenPart}

@@ -254,13 +254,11 @@ func (g *group) heard(now time.Time) (found []finding.Finding) {
 	return found
 }
 
-// ref returns a reference to the current unit, for use in findings.
 func (g *group) ref(u *ingest.Unit) finding.UnitRef {
 	return finding.UnitRef{Ordinal: g.Seen, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}
 }
 
-// show adds the values of a unit to the current distributions. The unit is not judged, because the units of the
-// baseline are of another kind.
+// show adds the values of a unit that cannot be judged, being of another kind, to the current distributions.
 func (g *group) show(u *ingest.Unit, rule string, now time.Time) []finding.Finding {
 	at := g.enter(u, now)
 	defer g.Trail.Prune(g.Streams)
@@ -369,7 +367,6 @@ func (g *group) keep(u *ingest.Unit, values []stream.Reading, rules []string) {
 	g.keepDecision(u, rules)
 }
 
-// judge moves every stream to the state that follows from the unit.
 func (g *group) judge(rules []string, at finding.UnitRef) []finding.Finding {
 	var found []finding.Finding
 	for i, s := range g.Streams {

@@ -53,7 +53,6 @@ func (g *group) lateGiven(s *stream.Stream) string {
 	return "return"
 }
 
-// keepGiven stores the unit's value of the reward for a late outcome.
 func (g *group) keepGiven(s *stream.Stream, values []stream.Reading, rules []string) {
 	given := g.lateGiven(s)
 	i, found := g.Find(given)
@@ -116,7 +115,6 @@ func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, 
 	return g.settle(at)
 }
 
-// baseline returns the baseline that a stream is compared with.
 func (g *group) baseline(s *stream.Stream) finding.BaselineRef {
 	if s.Own.ID != "" {
 		return s.Own

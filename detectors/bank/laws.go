@@ -39,8 +39,7 @@ func (g *group) learnLaws() {
 	}
 }
 
-// mostBranches returns the maximum number of branches that the group may have after its next freeze, which may learn
-// the first laws.
+// mostBranches returns the maximum number of branches after the next freeze, which may learn the first laws.
 func (g *group) mostBranches() int {
 	actions := 0
 	if i, found := g.Find(signals.Action); found {
@@ -59,8 +58,7 @@ func (g *group) mostBranches() int {
 	return n
 }
 
-// followLaws stores the scores of a unit's steps under the laws of the baseline, unless a fault may have falsified
-// them.
+// followLaws stores the scores of a unit under the laws of the baseline, unless a fault may have falsified them.
 func (g *group) followLaws(rules []string, ordinal int64) {
 	if !anyRule(rules) {
 		g.Laws.Observe(g.Scores(), ordinal)
@@ -80,7 +78,6 @@ func (g *group) keepSteps(u *ingest.Unit, rules []string) {
 	g.Warmup.KeepSteps(told, steps, g.cfg.Baseline.Units)
 }
 
-// anyRule reports whether any stream has a fault.
 func anyRule(rules []string) bool {
 	return slices.ContainsFunc(rules, func(rule string) bool { return rule != "" })
 }

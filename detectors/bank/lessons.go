@@ -6,7 +6,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// learn computes the learned quantities of the collected units.
 func (g *group) learn() {
 	for _, s := range g.Streams {
 		switch {
@@ -39,7 +38,6 @@ func (g *group) residualLesson(s *stream.Stream) *baseline.Lesson {
 	return nil
 }
 
-// warm returns the collected values of the main quantity of a signal.
 func (g *group) warm(signal string) []stream.Observed {
 	i, found := g.Find(signal)
 	if !found {

@@ -7,8 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// describe returns an alert with what the leading branch of a stream has found: since when, by how much, and which
-// versions changed.
+// describe returns an alert with the findings of a leading branch: since when, by how much, and changed versions.
 func (g *group) describe(s *stream.Stream, top stream.Branch, names []string, at finding.UnitRef) stream.Alert {
 	a := stream.Alert{Detectors: names, Score: top.Score, Quantity: top.Quantity.Name}
 	a.Onset, a.From, a.To = g.onset(top)

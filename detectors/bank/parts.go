@@ -64,7 +64,6 @@ type frozen struct {
 	Laws    *factor.Model // nil if there are none
 }
 
-// frozenSample is the baseline of one quantity.
 type frozenSample struct {
 	Signal, Quantity string
 	Ranks            *detectors.Ranks
@@ -103,7 +102,6 @@ func (f *frozen) of(g *group) bool {
 	return n == len(f.Samples)
 }
 
-// sample returns the values of the current baseline.
 func (f *frozen) sample() []finding.QuantitySample {
 	var out []finding.QuantitySample
 	for _, s := range f.Samples {
@@ -146,7 +144,6 @@ func (p *Policy) Changes() (changed ingest.Parts, gone []string, err error) {
 	return changed, p.gone, nil
 }
 
-// changes adds the changed parts of a group to changed.
 func (g *group) changes(changed ingest.Parts) (err error) {
 	if !g.changed {
 		return nil

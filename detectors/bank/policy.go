@@ -255,8 +255,7 @@ func (p *Policy) lastOf(of ingest.Partition) *ingest.AppliedUnit {
 	return a
 }
 
-// find returns a group; nil if there is none. It caches the last result, since successive units often belong to the
-// same group.
+// find returns a group, or nil. It caches the last result, as successive units often belong to the same group.
 func (p *Policy) find(key ingest.Group) *group {
 	if p.recent == nil || p.recent.Key != key {
 		p.recent = p.byKey[key]

@@ -77,7 +77,6 @@ func (s *succession) lane(version string, ordinal int64) lane {
 	return laneWarmUp
 }
 
-// lane returns how a unit is handled.
 func (g *group) lane(u *ingest.Unit) lane {
 	if g.cfg.OnNewVersion != watch.OnNewVersionRebaseline || u.Shadow {
 		return laneJudged
@@ -96,7 +95,6 @@ func (p *Policy) otherVersion(g *group, u *ingest.Unit, of lane, now time.Time) 
 	return nil, false
 }
 
-// ignore counts a unit of a retired version.
 func (g *group) ignore(u *ingest.Unit, now time.Time) []finding.Finding {
 	g.Trail.Add(g.ref(u), u) // each ordinal needs a unit
 	g.Seen++
@@ -142,7 +140,6 @@ func (g *group) next(version string) *group {
 	return s.Next
 }
 
-// dropNext drops the version that warms up.
 func (g *group) dropNext() {
 	s := &g.Line.Versions
 	if s.Next != nil {
@@ -151,7 +148,6 @@ func (g *group) dropNext() {
 	s.Next, s.NextVersion = nil, ""
 }
 
-// takeOver replaces the current version and its baseline with the next.
 func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Finding {
 	s := &g.Line.Versions
 	next, seen := s.Next, s.Next.Versions

@@ -17,8 +17,7 @@ type samples struct {
 	byGroup map[ingest.Group]*groupSamples
 }
 
-// groupSamples holds the values of a group's current and previous baseline, or the names of the parts of the checkpoint
-// that hold them.
+// groupSamples holds the values of a group's current and previous baseline, or the names of their checkpoint parts.
 type groupSamples struct {
 	present, past string   // IDs; empty if there is none
 	values        *frozen  // nil if the group is evicted
@@ -42,7 +41,6 @@ func (p *Policy) Sample(key ingest.Group, id string) (sample []finding.QuantityS
 	return sample, nil, known
 }
 
-// of returns the values of one of the two baselines.
 func (s *groupSamples) of(id string) ([]finding.QuantitySample, bool) {
 	switch id {
 	case "":
@@ -101,7 +99,6 @@ func (p *Policy) offer(g *group) {
 	p.samples.byGroup[g.Key] = &groupSamples{present: present, past: past, values: values}
 }
 
-// withhold removes the published values of a group that is removed.
 func (p *Policy) withhold(key ingest.Group) {
 	p.samples.mu.Lock()
 	defer p.samples.mu.Unlock()

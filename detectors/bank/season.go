@@ -21,7 +21,6 @@ func (g *group) ends() stream.Ends {
 	return e.WithSeason(g.Quantities())
 }
 
-// times returns the end times of the collected units.
 func (g *group) times() stream.Ends {
 	return stream.Ends{Times: g.Warmup.Times(), Zone: season.Zone(g.cfg.Zone)}
 }
@@ -43,7 +42,6 @@ func (g *group) awaitsCycles() bool {
 		!g.Blocks.OfSteps() && w.Fits(baseline.TwoWeeks, longest) && g.daysDiffer()
 }
 
-// daysDiffer reports whether the days of any quantity of the warm-up differ.
 func (g *group) daysDiffer() bool {
 	e := g.times()
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool {

@@ -79,7 +79,6 @@ func (g *group) tested(s *stream.Stream) []*stream.Quantity {
 	})
 }
 
-// warmupTrend returns the name of a quantity of the warm-up with a trend; empty if there is none.
 func (g *group) warmupTrend() string {
 	return g.trending(g.times(), g.Streams...)
 }
@@ -130,8 +129,7 @@ func (g *group) nextProvisional() int {
 	return math.MaxInt
 }
 
-// freeze makes the collected units the baseline of the group and arms its detectors. room limits the branches that it
-// may arm.
+// freeze makes the collected units the group's baseline and arms its detectors, as far as room allows.
 func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room budget.Room) []finding.Finding {
 	g.succeed(now)
 	g.freezeActions()
@@ -171,8 +169,7 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 	return g.settle(at)
 }
 
-// promised returns the mean number of units between false alarms that the budgets of the policy, the fleet and the
-// tenant allow.
+// promised returns the mean number of units between false alarms that the budgets of policy, fleet and tenant allow.
 func (g *group) promised() float64 {
 	n := g.Warmup.Promised(g.cfg.FalseAlarms, g.Blocks.Episodes())
 	for _, shared := range []watch.Budget{g.cfg.Fleet, g.cfg.Tenant} {

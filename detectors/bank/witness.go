@@ -37,8 +37,7 @@ func (p *Policy) present(u *ingest.Unit) {
 	}
 }
 
-// Value returns the value of a unit for a signal: its return, its length, or the mean over its steps; NaN if it has
-// none.
+// Value returns a unit's value for a signal: its return, its length, or the mean over its steps; NaN if it has none.
 func Value(u *ingest.Unit, signal string) float64 {
 	return stream.MainReading(stream.Readings(u, nil), signal)
 }

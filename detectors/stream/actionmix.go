@@ -24,8 +24,7 @@ type MixForm struct {
 // leastMixUnits is the minimum size of a window: under any policy, the actions of one unit may recur in the next.
 const leastMixUnits = 10
 
-// recentUnits is the size of the recent mix's window: if units are long, a few of them suffice to fill it after a
-// change.
+// recentUnits is the window size of the recent mix: if units are long, a few suffice to fill it after a change.
 const recentUnits = 3
 
 // MixForms returns the forms in use. Their windows and odds are those that detected soonest when a policy gave up half
@@ -223,8 +222,7 @@ func (m *ActionMix) repeats(actions []ingest.Count, baseline, known int64) float
 	return repeated*math.Log(m.form.Odds) - math.Log1p((m.form.Odds-1)*share)
 }
 
-// recent returns the mean score of the steps of a unit, each predicted by the window and the preceding steps of the
-// unit.
+// recent returns the mean score of a unit's steps, each predicted by the window and the unit's preceding steps.
 func (m *ActionMix) recent(actions []ingest.Count, baseline int64, times func(ingest.Count) int64) float64 {
 	after, alone := product{factors: 1}, product{factors: 1}
 	categories, steps := float64(len(m.Base)), int64(0)
@@ -336,7 +334,6 @@ func (p *product) multiply(by float64) {
 	}
 }
 
-// log returns the logarithm of the product.
 func (p *product) log() float64 { return p.logs + math.Log(p.factors) }
 
 // StepsOf returns the number of steps in which actions were taken.

@@ -22,8 +22,7 @@ const (
 	flatMixQuantity     = "flat action mix"
 )
 
-// Commonest returns the n names with the largest counts, largest first. It excludes an action that is itself named
-// OtherAction.
+// Commonest returns the n names with the largest counts, largest first, except for an action named OtherAction.
 func Commonest(counts map[string]int64, n int) []string {
 	names := make([]string, 0, len(counts))
 	for name := range counts {

@@ -17,8 +17,7 @@ func JeffreysPrior(categories int) ActionPrior {
 	return ActionPrior{Each: .5, All: float64(categories+1) / 2}
 }
 
-// The range of shapes of the gamma distribution that are tried, from e^-3 (very unequal rates) to e^5 (almost equal
-// rates).
+// The shapes of the gamma distribution that are tried: e^-3 (very unequal rates) to e^5 (almost equal rates).
 const (
 	leastLogShape = -3
 	mostLogShape  = 5
@@ -58,8 +57,7 @@ func FitActionPrior(base map[string]int64) ActionPrior {
 	return prior
 }
 
-// meanOfAll returns the mean count of all actions, including those that never occurred; seen is the mean count of the
-// others.
+// meanOfAll returns the mean count of all actions; seen is the mean count of those that occurred.
 func meanOfAll(shape, seen float64) float64 {
 	low, high := 0., seen
 	for range 50 {

@@ -1,8 +1,7 @@
 package stream
 
 // MostActions is the maximum number of actions that a baseline lists. If there are more, it only counts the most common
-// ones, which are shown, and does not predict all actions: the memory of a group must not grow with the size of an item
-// catalog.
+// ones, which are shown, and does not predict all actions: memory must not grow with the size of a catalog.
 const MostActions = 1 << 15
 
 // BoundActions returns the counts that a baseline keeps.
@@ -24,7 +23,6 @@ func BoundActions(counts map[string]int64) map[string]int64 {
 // as seen, equally often in the baseline and later.
 const seenBits = 1 << 18
 
-// seenSet returns the set of the actions with counts.
 func seenSet(counts map[string]int64) []byte {
 	set := make([]byte, seenBits/8)
 	for name := range counts {

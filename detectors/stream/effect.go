@@ -38,7 +38,6 @@ func (q *Quantity) StandardShift(mean float64) float64 {
 	return (mean - q.Mean) / q.SD
 }
 
-// certain returns the certificate of the stream's main quantity; 0 if there is none.
 func (s *Stream) certain() float64 {
 	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && q.Certificate != nil {
 		return q.Certificate.AtLeast()
@@ -71,7 +70,6 @@ func (q *Quantity) tracedRanks() *detectors.Ranks {
 	return q.Ranks
 }
 
-// newTraces starts empty traces.
 func (q *Quantity) newTraces() {
 	q.Trace, q.judged, q.slow = newTrace(q.tracedRanks()), nil, detectors.Slow{}
 	if q.Season != nil {
@@ -92,7 +90,6 @@ func (q *Quantity) keep(r *Reading, v *value, ordinal int64) {
 	}
 }
 
-// forget removes the values that keep has recorded.
 func (q *Quantity) forget() {
 	q.newTraces()
 	if q.Certificate != nil {
@@ -109,8 +106,7 @@ func (q *Quantity) Factor() float64 {
 	return f
 }
 
-// Since returns the values that the tests have seen since a unit, at most the most recent CurrentUnits, with the season
-// removed.
+// Since returns the values, without the season, that tests have seen since a unit, at most the last CurrentUnits.
 func (q *Quantity) Since(onset int64) []float64 { return q.AppendSince(nil, onset) }
 
 // AppendSince appends the result of Since to values.

@@ -44,8 +44,7 @@ func StartGauges(streams []*Stream) {
 	}
 }
 
-// startGauges starts the gauges of the quantity. It only measures them if none of the started quantities has an equal
-// baseline.
+// startGauges starts the gauges of the quantity, and measures them unless a started quantity has an equal baseline.
 func (q *Quantity) startGauges(started []*Quantity) {
 	before := q.Gauges
 	q.Gauges = &gauges{ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley()}

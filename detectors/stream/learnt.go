@@ -12,8 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// WeightedQuantity is the course of an episode's rewards, weighted as learned from the baseline such that a uniform
-// change is easiest to detect.
+// WeightedQuantity is the course of the rewards, with learned weights that make a uniform change easiest to detect.
 const WeightedQuantity = "weighted by covariance"
 
 // ProvingUnits is the number of units after a freeze on which a learned quantity is validated before it is armed. If
@@ -56,8 +55,7 @@ func UsualOf(values []float64) (usual float64, has bool) {
 	return usual, n > 0 && float64(n) >= usualShare*float64(len(values))
 }
 
-// OfAmounts returns a Learnt that computes amounts: the values of the stream that differ from the usual one. It needs
-// no validation.
+// OfAmounts returns a Learnt for amounts: the values that differ from the usual one. It needs no validation.
 func OfAmounts(usual float64) *Learnt { return &Learnt{Usual: &usual, Proved: true} }
 
 // Value returns the value of the quantity, computed from the unit and its other readings; NaN if an input is missing.

@@ -122,7 +122,6 @@ func (q *Quantity) hits(o Observed) float64 {
 	return math.Round(o.X * o.Steps)
 }
 
-// thaw removes the baseline and its tests.
 func (q *Quantity) thaw() {
 	q.Ranks, q.Tests, q.Season, q.Hours, q.Reach, q.tolerated = nil, nil, nil, nil, nil, 0
 }
@@ -146,8 +145,7 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	q.tolerate(cfg.Tolerated(signal))
 }
 
-// AgentFactor returns the dependence factor between successive blocks of the same agent, with the season removed; 1 if
-// units are not blocks.
+// AgentFactor returns the dependence factor, without the season, of an agent's successive blocks; 1 without blocks.
 func (q *Quantity) AgentFactor(e Ends) float64 {
 	if e.Agents == nil {
 		return 1
@@ -206,8 +204,7 @@ func (q *Quantity) WarmOf(unit int32) float64 {
 	return q.Warm[i].X
 }
 
-// warmHits returns, for each unit of the baseline, the number of steps in which the event occurred and the number of
-// steps.
+// warmHits returns the numbers of steps with the event, and of all steps, for each unit of the baseline.
 func (q *Quantity) warmHits() (hits, steps []float64) {
 	for _, o := range q.Warm {
 		hits = append(hits, q.hits(o))
@@ -436,8 +433,7 @@ func Readings(u *ingest.Unit, out []Reading) []Reading {
 	return out
 }
 
-// OutcomeReading returns the mean of an outcome, without its time. The reading is a share of steps if all values are 0
-// or 1.
+// OutcomeReading returns the mean of an outcome, without its time: a share of steps if all values are 0 or 1.
 func OutcomeReading(n *ingest.NamedMoments) Reading {
 	r := Reading{Signal: n.Signal, Quantity: "mean", X: n.Mean, values: float64(n.N)}
 	sum := n.Mean * float64(n.N)

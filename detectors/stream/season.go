@@ -187,7 +187,6 @@ func (q *Quantity) TimesOf(e Ends) []int64 {
 	return out
 }
 
-// daysOf returns the days of the collected values; nil without times.
 func (q *Quantity) daysOf(e Ends) []int64 {
 	if e.Times == nil {
 		return nil
@@ -227,8 +226,7 @@ func risingDayFactor(values []float64, days []int64, better float64) float64 {
 	return differing(season.DayFactorInRise(rising, days))
 }
 
-// rankTest returns the test of ranked values. It ranks them among all values or, if the group and the quantity have a
-// season, among similar hours.
+// rankTest returns the test of ranked values, which ranks them among similar hours if there is a season.
 func (q *Quantity) rankTest(of *basis) *detectors.RankTest {
 	values, e := of.values, of.ends
 	times := q.TimesOf(e)

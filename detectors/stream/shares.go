@@ -17,8 +17,7 @@ type ActionShares struct {
 	Mixes []string          // names of the quantities that are computed from all actions
 }
 
-// unjudged is the index of an action whose share carries no additional information: of two actions, one share
-// determines the other.
+// unjudged is the index of an uninformative share: of two actions, one share determines the other.
 const unjudged = -1
 
 // NewActionShares returns the shares of the chosen actions.
@@ -51,7 +50,6 @@ const sharePrefix = "share of "
 // ShareName returns the name of the quantity for an action's share.
 func ShareName(category string) string { return sharePrefix + category }
 
-// isShare reports whether a name is that of an action's share.
 func isShare(quantity string) bool { return strings.HasPrefix(quantity, sharePrefix) }
 
 // Among appends the shares of the judged actions in a unit that ended at ts to the readings in with. It appends nothing

@@ -49,8 +49,7 @@ func (q *Quantity) ShiftWhile(onset int64, within func(ordinal int64) bool) find
 // InOtherForm reports whether the quantity is judged in a form other than the collected one.
 func (q *Quantity) InOtherForm() bool { return q.IsComputed() || q.Season != nil }
 
-// IsComputed reports whether the quantity is computed from what was learned from the baseline, so that earlier units
-// have no value.
+// IsComputed reports whether the quantity is learned from the baseline, so that earlier units have no value.
 func (q *Quantity) IsComputed() bool { return q.Learnt != nil || q.Mix != nil }
 
 // JudgedWithin returns the most recent numbers that the quantity has judged since a unit, only of units for which

@@ -32,8 +32,7 @@ func (q *Quantity) tolerate(by float64) {
 	})
 }
 
-// toleratedAt returns what is tolerated in a unit. It only depends on the trace, so that a restored bank tolerates the
-// same.
+// toleratedAt returns the tolerance in a unit. It only depends on the trace, so a restored bank has the same one.
 func (q *Quantity) toleratedAt(ordinal int64) detectors.Slow {
 	if q.tolerated == 0 || q.Learnt == nil || !q.Learnt.Decisions {
 		return detectors.Within(q.tolerated)
@@ -81,8 +80,7 @@ func shiftsTo(side int) func(detectors.Branch) bool {
 	return func(b detectors.Branch) bool { return b.Family != detectors.Spread && float64(side)*b.Param > 0 }
 }
 
-// sideOfRare returns the side of the most common value on which all other values of the baseline lie; 0 if they lie on
-// both sides.
+// sideOfRare returns the side of the most common value on which all other values lie; 0 if they lie on both.
 func (q *Quantity) sideOfRare() int {
 	mode, _ := q.Ranks.Mode()
 	below, above := false, false

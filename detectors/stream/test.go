@@ -107,12 +107,10 @@ type basis struct {
 // main reports whether the quantity is the main quantity of its stream.
 func (b *basis) main(q *Quantity) bool { return q.Name == signals.MainQuantity(b.signal) }
 
-// improved is the p-value of the trend below which the level of a policy that learns counts as improved over its
-// baseline.
+// improved is the p-value of the trend below which a level has improved over its baseline while the policy learns.
 const improved = .001
 
-// worse returns the side on which the level of the quantity is worse, if learning must not make it worse; 0 for other
-// quantities.
+// worse returns the side on which a level is worse that learning must not make worse; 0 for other quantities.
 func (b *basis) worse(q *Quantity) float64 {
 	if !b.cfg.Learning.Learns() {
 		return 0

@@ -7,8 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// FrequencyTest judges how often an event occurs in the steps of a unit, or how well the actions of a unit are
-// predicted.
+// FrequencyTest judges how often an event occurs in a unit's steps, or how well the unit's actions are predicted.
 type FrequencyTest struct {
 	walkTest
 	test *detectors.FrequencyTest

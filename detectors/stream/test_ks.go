@@ -64,8 +64,7 @@ func (t *ShapeTest) Candidates(q *Quantity) int {
 	return 1
 }
 
-// Arm sets the threshold for a false alarm rate per unit, if there is one. A test without a threshold is still
-// displayed.
+// Arm sets the threshold for a false alarm rate per unit, if any. Without a threshold, the test is only displayed.
 func (t *ShapeTest) Arm(rate float64) bool {
 	if d, ok := detectors.KSThreshold(t.ranks.Len(), t.Window, -math.Log(rate)); ok {
 		t.Threshold, t.Rate = d, rate

@@ -8,8 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// NoveltyTest looks for values that do not occur in a baseline that is nearly constant, or that has few distinct
-// values.
+// NoveltyTest looks for values that a nearly constant baseline, or one with few distinct values, does not include.
 type NoveltyTest struct{ *detectors.Novelty }
 
 // beginNovelty returns nil for a mix of actions. A constant mix, such as one whose window holds every action, predicts

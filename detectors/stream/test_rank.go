@@ -31,7 +31,6 @@ func (q *Quantity) Rank() *detectors.RankTest {
 	return nil
 }
 
-// Observe implements Test.
 func (t *rankTest) Observe(v value, ordinal int64, held bool) {
 	if t.test.Tolerated > 0 {
 		t.test.ObserveWithin(v.stratum, v.lowered, v.raised, ordinal, held)
@@ -44,7 +43,6 @@ func (t *rankTest) Observe(v value, ordinal int64, held bool) {
 	t.test.ObserveSlot(v.slot, ordinal, held)
 }
 
-// Again implements Test.
 func (t *rankTest) Again() Test {
 	again := *t.test
 	again.Branches = slices.Clone(again.Branches)
@@ -52,7 +50,6 @@ func (t *rankTest) Again() Test {
 	return NewRankTest(&again)
 }
 
-// Attach implements Test.
 func (t *rankTest) Attach(q *Quantity) error {
 	t.test.Attach(q.JudgedRanks(), q.strata(), q.Ranks)
 	q.tolerated = t.test.Tolerated * q.SD

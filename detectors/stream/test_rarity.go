@@ -36,8 +36,7 @@ func beginRarity(q *Quantity, of *basis) Test {
 	return nil
 }
 
-// factorOf returns the largest dependence factor of numbers of the baseline's units: by their order, by day, and by
-// agent.
+// factorOf returns the largest dependence factor of numbers of units: by their order, by day, and by agent.
 func (q *Quantity) factorOf(x []float64, of *basis) float64 {
 	return max(dayFactor(x, q.daysOf(of.ends)), q.AgentFactor(of.ends), detectors.AllowedFactor(x))
 }

@@ -6,10 +6,8 @@ import "github.com/rewardwatch/rewardwatch/detectors"
 // allowance for its error.
 type walkTest struct{ of *detectors.Walks }
 
-// Reached implements Test.
 func (t walkTest) Reached() bool { return t.of.Reached() }
 
-// Branches implements Test.
 func (t walkTest) Branches(q *Quantity, yield func(Branch)) {
 	for i := range t.of.Branches {
 		if b := &t.of.Branches[i]; b.Height > 0 {
@@ -22,13 +20,10 @@ func (t walkTest) Branches(q *Quantity, yield func(Branch)) {
 
 func (t walkTest) hold() { t.of.Hold() }
 
-// Reset implements Test.
 func (t walkTest) Reset() { t.of.Reset() }
 
-// Candidates implements Test.
 func (t walkTest) Candidates(*Quantity) int { return t.of.Carrying() }
 
-// Arm implements Test.
 func (t walkTest) Arm(rate float64) bool {
 	t.of.Arm(rate)
 	return true
@@ -36,11 +31,8 @@ func (t walkTest) Arm(rate float64) bool {
 
 func (t walkTest) spent() float64 { return 0 }
 
-// Walks implements Test.
 func (t walkTest) Walks() *detectors.Walks { return t.of }
 
-// Factor implements Test.
 func (t walkTest) Factor() float64 { return t.of.Factor }
 
-// Lower implements Test.
 func (t walkTest) Lower(by float64) { t.of.Lower(by) }

@@ -228,8 +228,7 @@ func (t *Trace) since(ordinal int64) iter.Seq2[int64, float64] {
 	}
 }
 
-// coarse returns the value of a unit; NaN if there is none. With ranks, it returns a value of the same rank, even for a
-// recent unit.
+// coarse returns the value of a unit, or with ranks, one of the same rank; NaN if there is none.
 func (t *Trace) coarse(o int64) float64 {
 	switch {
 	case o < t.oldest() || o >= t.next || !t.has(o):

@@ -19,8 +19,7 @@ type recentWire struct {
 	Next   int              `cbor:"2,keyasint,omitzero"`
 }
 
-// traceWire holds all values of a trace that is empty or follows no ranks. For other traces, it holds what the trace
-// keeps.
+// traceWire holds all values of a trace without ranks or units, or otherwise what the trace keeps.
 type traceWire struct {
 	Values detectors.Floats `cbor:"1,keyasint,omitzero"`
 	First  int64            `cbor:"2,keyasint,omitzero"`
