@@ -63,7 +63,7 @@ func contrastOf(t *testing.T, color string) float64 {
 	return least
 }
 
-// colorsIn lists the colors of the steps and mappings in a part of a panel.
+// colorsIn returns the colors of the steps and mappings in a part of a panel.
 func colorsIn(t *testing.T, part json.RawMessage) (colors []string) {
 	t.Helper()
 	var walk func(value any)

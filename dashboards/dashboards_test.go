@@ -266,7 +266,7 @@ func isNoCount(node parser.Node) bool {
 	return false
 }
 
-// Annotations are at the time in the values of their series, not at the time of the first point with them.
+// Annotations are drawn at the time in the values of their series, not at the time of the first point with them.
 func TestAnnotationsStandAtTheirTime(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, a := range d.Annotations.List {
@@ -377,8 +377,8 @@ func substitute(expr string) string {
 	return regexp.MustCompile(`\$[a-z_]+`).ReplaceAllString(expr, "x")
 }
 
-// problems lists the metrics in an expression that nothing exports, and the counters that are not read as a rate or an
-// increase.
+// problems returns the metrics in an expression that are not exported, and the counters that are not read as a rate or
+// an increase.
 func problems(expr parser.Expr, exist map[string]string) []string {
 	var found []string
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -476,7 +476,7 @@ type link struct{ URL string }
 // hasTexts reports whether the panel shows labels as fields beside the values of its queries.
 func (p panel) hasTexts() bool { return p.Type == "table" || p.Type == "barchart" }
 
-// links lists those of all fields, and of single ones with their names.
+// links returns the links of all fields, and those of single fields with their names.
 func (p panel) links(t *testing.T) map[string]link {
 	t.Helper()
 	all := map[string]link{}
@@ -497,7 +497,7 @@ func (p panel) links(t *testing.T) map[string]link {
 	return all
 }
 
-// colors maps the names of series to their colors.
+// colors returns the colors of series by name.
 func (p panel) colors(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -524,7 +524,7 @@ type templateVariable struct {
 	Query                       any
 }
 
-// metric is the selector whose labels a variable offers, "" where it offers something else.
+// metric returns the selector whose labels a variable offers; empty if it offers something else.
 func (v templateVariable) metric() string {
 	text, _ := v.Query.(string)
 	found := regexp.MustCompile(`^label_values\((.*), \w+\)$`).FindStringSubmatch(text)
@@ -610,7 +610,7 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// The row of an incident says in words whether anyone was alerted and, where it has the room, what its cause means.
+// The row of an incident says in words whether anyone was alerted and, if there is room, what its cause means.
 func TestIncidentsAreInWords(t *testing.T) {
 	for _, file := range []string{"policy.json", "fleet.json"} {
 		m := build(t, DefaultOptions())[file]
@@ -635,7 +635,7 @@ func TestIncidentsAreInWords(t *testing.T) {
 	}
 }
 
-// The causes of incidents that have closed are words too.
+// The causes of closed incidents are in words as well.
 func TestCausesOfClosedIncidentsAreInWords(t *testing.T) {
 	m := build(t, DefaultOptions())["policy.json"]
 	at := slices.IndexFunc(m.Panels, func(p panel) bool { return p.Title == "Causes of closed incidents" })
@@ -651,7 +651,7 @@ func namesCause(text string, cause alerts.Cause) bool {
 	return regexp.MustCompile(`"` + string(cause) + `":\s*\{[^}]*"text":\s*"` + strings.ReplaceAll(string(cause), "_", " ") + `"`).MatchString(text)
 }
 
-// A dashed line that the legend leaves out has its name at the axis, or nothing says what it is.
+// A dashed line that is not in the legend has its name at the axis. Otherwise nothing would say what it is.
 func TestBaselinesAreNamed(t *testing.T) {
 	found := 0
 	for file, d := range build(t, DefaultOptions()) {

@@ -25,7 +25,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// What the test takes for Grafana's own variables, with a scrape every second.
+// The values of Grafana's own variables in the test, with a scrape every second.
 const (
 	demoScrape       = "1s"
 	demoRateInterval = "5s"
@@ -34,8 +34,8 @@ const (
 // patience is how long the demo, and then Prometheus, may take. The tests share the machine with others.
 const patience = 3 * time.Minute
 
-// TestE2EDashboardsOfTheDemo asks every query of every panel, variable and annotation of a real Prometheus that scrapes the demo, as
-// Grafana would.
+// TestE2EDashboardsOfTheDemo sends every query of every panel, variable and annotation to a real Prometheus that
+// scrapes the demo, as Grafana would.
 func TestE2EDashboardsOfTheDemo(t *testing.T) {
 	d := startDemo(t)
 	begin := time.Now()
@@ -49,7 +49,8 @@ func TestE2EDashboardsOfTheDemo(t *testing.T) {
 	t.Run("MuteEndsBelowItsMute", func(t *testing.T) { muteEndsBelowItsMute(t, d, prometheus, begin) })
 }
 
-// muteEndsBelowItsMute mutes the incident. Its end, which is in the future, is not the last that was done.
+// muteEndsBelowItsMute mutes the incident. The end of the mute, which is in the future, must not be listed as the last
+// action.
 func muteEndsBelowItsMute(t *testing.T, d *demo, p prometheusServer, begin time.Time) {
 	var incidents []string
 	p.get(t, "label/incident/values", url.Values{"match[]": {alerts.MetricIncidentOnset}}, &incidents)
@@ -74,7 +75,7 @@ func muteEndsBelowItsMute(t *testing.T, d *demo, p prometheusServer, begin time.
 	}
 }
 
-// panelOf draws one panel of a dashboard.
+// panelOf returns the drawing of one panel of a dashboard.
 func (p prometheusServer) panelOf(t *testing.T, file, title string, begin time.Time) drawing {
 	t.Helper()
 	m := build(t, DefaultOptions())[file]
@@ -83,13 +84,13 @@ func (p prometheusServer) panelOf(t *testing.T, file, title string, begin time.T
 	return draw(t, p.sketches(t, m, file, p.variables(t, file)[0], begin, time.Now()))[0]
 }
 
-// nothingIsEmpty lists the queries that show "No data".
+// nothingIsEmpty fails the test with the queries that show "No data".
 func nothingIsEmpty(t *testing.T, prometheus prometheusServer, begin time.Time) {
 	late := time.Now().Add(patience)
 	for {
 		questions := questionsOf(t, prometheus, time.Since(begin))
-		// The demo logs no probabilities: without support, an estimate has no series, and is not drawn as 0.
-		// Nor does its retraining come to an outcome, or has it tenants. The fleets that are made of it have all that.
+		// The demo logs no probabilities: without support, an estimate has no series, and is not drawn as 0. Its
+		// retraining has no outcome either, and it has no tenants. The fleets derived from the demo have all of these.
 		questions = slices.DeleteFunc(questions, func(q question) bool {
 			return strings.Contains(q.expr, "rewardwatch_off_policy_") || strings.Contains(q.expr, "rewardwatch_progress_") || strings.Contains(q.expr, retrain.MetricLastObserved) || strings.Contains(q.expr, "rewardwatch_tenant_")
 		})
@@ -111,8 +112,8 @@ type question struct {
 	instant     bool
 }
 
-// questionsOf fills the variables of the dashboards as somebody would who opens them in the demo, and looks at one signal after the
-// other.
+// questionsOf returns the queries of the dashboards with their variables filled in as for a person who opens them in
+// the demo and views one signal after the other.
 func questionsOf(t *testing.T, p prometheusServer, shown time.Duration) (all []question) {
 	t.Helper()
 	for file, d := range build(t, DefaultOptions()) {
@@ -139,8 +140,8 @@ func (m model) questions(file, signal string, fill *strings.Replacer) (all []que
 	return all
 }
 
-// unfiltered is an expression without the filter that keeps what is 0, or in another state, out of a panel: a healthy service shows
-// nothing there, but what is filtered must exist.
+// unfiltered returns an expression without the filter that removes what is 0, or in another state, from a panel: with a
+// healthy service, the panel shows nothing, but the filtered series must exist.
 func unfiltered(expr string) string {
 	expr = strings.TrimSuffix(expr, " > 0")
 	if strings.Contains(expr, "@ end()") {
@@ -154,18 +155,18 @@ func unfiltered(expr string) string {
 type prometheusServer struct {
 	url                string
 	rateInterval, step string
-	barStep            time.Duration // of panels with a least interval of their own, whose bars do not overlap
-	policies           int           // how many are looked at one by one, 0 for all
+	barStep            time.Duration // of panels with their own minimum interval, whose bars do not overlap
+	policies           int           // number of policies to view one by one; 0 for all
 }
 
-// startPrometheus has it scrape the demo every second.
+// startPrometheus starts a Prometheus that scrapes the demo every second.
 func startPrometheus(t *testing.T, demo string) prometheusServer {
 	t.Helper()
 	return runPrometheus(t, t.TempDir(), fmt.Sprintf(
 		"scrape_configs:\n  - {job_name: rewardwatch, scrape_interval: %s, scrape_timeout: %[1]s, static_configs: [{targets: [%q]}]}\n", demoScrape, demo))
 }
 
-// runPrometheus starts it on a directory, which may have data, until the test ends.
+// runPrometheus starts Prometheus on a directory, which may contain data, until the test ends.
 func runPrometheus(t *testing.T, dir, text string) prometheusServer {
 	t.Helper()
 	port := deploytest.FreePorts(t, 1)[0]
@@ -185,7 +186,7 @@ func runPrometheus(t *testing.T, dir, text string) prometheusServer {
 	return prometheusServer{url: "http://127.0.0.1:" + port + "/api/v1/", rateInterval: demoRateInterval, step: "1", barStep: 4 * time.Second}
 }
 
-// labels returns the values of a label of the distributions that are shown.
+// labels returns the values of a label of the displayed distributions.
 func (p prometheusServer) labels(t *testing.T, name string) (values []string) {
 	t.Helper()
 	p.get(t, "label/"+name+"/values", url.Values{"match[]": {"rewardwatch_signal_mean"}}, &values)
@@ -195,7 +196,7 @@ func (p prometheusServer) labels(t *testing.T, name string) (values []string) {
 	return values
 }
 
-// empty lists the questions that have no answer, or NaN for one.
+// empty returns the questions without an answer, or with the answer NaN.
 func (p prometheusServer) empty(t *testing.T, questions []question, begin time.Time) (empty []string) {
 	t.Helper()
 	now := time.Now()
@@ -250,10 +251,11 @@ func (p prometheusServer) get(t *testing.T, path string, query url.Values, into 
 // demo is `rewardwatch demo --keep`.
 type demo struct {
 	address string
-	said    chan string // lines of its story
+	said    chan string // lines of its output
 }
 
-// startDemo builds and runs it, until the test ends, and returns when it says where its metrics are.
+// startDemo builds the demo and runs it until the test ends. It returns when the demo prints the address of its
+// metrics.
 func startDemo(t *testing.T) *demo {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "rewardwatch")
@@ -261,7 +263,7 @@ func startDemo(t *testing.T) *demo {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build rewardwatch: %v\n%s", err, out)
 	}
-	cmd := exec.Command(binary, "demo", "--keep", "--training", "1h") // so that the retraining is under way in the pictures
+	cmd := exec.Command(binary, "demo", "--keep", "--training", "1h") // so that the retraining is in progress in the pictures
 	story, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -281,9 +283,9 @@ func startDemo(t *testing.T) *demo {
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Error(err)
 		}
-		for range d.said { // to its end, or Wait would cut it short
+		for range d.said { // to its end, or Wait would cut it off
 		}
-		_ = cmd.Wait() // an interrupted demo may say so by its exit code
+		_ = cmd.Wait() // an interrupted demo may have an exit code
 	})
 	line := d.await(t, "Open ")
 	found := regexp.MustCompile(`metrics: http://([^/]+)/metrics`).FindStringSubmatch(line)
@@ -294,7 +296,7 @@ func startDemo(t *testing.T) *demo {
 	return d
 }
 
-// await returns the next line of the story that begins so.
+// await returns the next line of the output with a prefix.
 func (d *demo) await(t *testing.T, prefix string) string {
 	t.Helper()
 	late := time.After(patience)
@@ -315,7 +317,7 @@ func (d *demo) await(t *testing.T, prefix string) string {
 	}
 }
 
-// post gives the demo an order.
+// post sends an order to the demo.
 func (d *demo) post(t *testing.T, path, order string) {
 	t.Helper()
 	resp, err := http.Post("http://"+d.address+"/api/v1/"+path, "application/json", strings.NewReader(order))

@@ -22,14 +22,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
-// drawnGolden holds the texts that Grafana shows of the demo, numbers and times left out.
+// drawnGolden contains the texts that Grafana shows for the demo, without numbers and times.
 const drawnGolden = "testdata/drawn.txt"
 
-// sketch is a panel with all that Grafana knows when it draws it.
+// sketch is a panel with everything that Grafana knows when it draws it.
 type sketch struct {
 	Where     string                     `json:"where"`
 	Panel     json.RawMessage            `json:"panel"`
-	Answers   map[string]json.RawMessage `json:"answers"` // by the reference id of the query
+	Answers   map[string]json.RawMessage `json:"answers"` // by the reference ID of the query
 	Variables map[string]string          `json:"variables"`
 	Range     struct {
 		From string `json:"from"`
@@ -37,12 +37,12 @@ type sketch struct {
 	} `json:"range"`
 }
 
-// drawing is what Grafana shows of a panel.
+// drawing is what Grafana shows in a panel.
 type drawing struct {
 	Where    string
 	Columns  [][2]string // name and type
-	Widths   []int       // of columns, 0 where none is set
-	Leasts   []int       // the least widths of the others
+	Widths   []int       // of columns; 0 if none is set
+	Leasts   []int       // minimum widths of the others
 	Rows     [][]string
 	Links    []string
 	Problems []string
@@ -55,14 +55,15 @@ type drawing struct {
 	panel panel
 }
 
-// drawnSeries is a series as the legend has it.
+// drawnSeries is a series as shown in the legend.
 type drawnSeries struct {
 	Name, Color, Mode string
 	Dashed, InLegend  bool
 }
 
-// drawnAsExpected has the field logic of Grafana itself draw every panel, and compares the texts of tables, bar charts and stats. Every
-// link must lead to a policy that exists. A scrape that is missed on a busy machine leaves panels empty for a moment.
+// drawnAsExpected draws every panel with Grafana's own field logic, and compares the texts of tables, bar charts and
+// stats. Every link must lead to a policy that exists. A scrape that is missed on a busy machine can leave panels empty
+// for a moment.
 func drawnAsExpected(t *testing.T, p prometheusServer, begin time.Time) {
 	late := time.Now().Add(patience / 3)
 	settled := time.Now().Add(10 * time.Second) // every panel has seen the last version
@@ -83,7 +84,7 @@ func drawnAsExpected(t *testing.T, p prometheusServer, begin time.Time) {
 	}
 }
 
-// drawn returns the texts of all panels, and reports those that say nothing and links that lead nowhere.
+// drawn returns the texts of all panels, and reports texts without meaning and broken links.
 func drawn(t *testing.T, p prometheusServer, begin time.Time) string {
 	t.Helper()
 	sketches := sketches(t, p, begin, time.Now())
@@ -124,13 +125,13 @@ func writeDrawn(t *testing.T, text string) {
 	}
 }
 
-// onlyIn lists the lines of a text that another one lacks.
+// onlyIn returns the lines of a text that another one lacks.
 func onlyIn(text, other string) string {
 	lines := strings.Split(other, "\n")
 	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return slices.Contains(lines, l) }), "\n")
 }
 
-// sketches asks the queries of every panel, for every policy and signal that the dashboards offer.
+// sketches returns the results of every panel's queries, for every policy and signal that the dashboards offer.
 func sketches(t *testing.T, p prometheusServer, begin, now time.Time) (all []sketch) {
 	t.Helper()
 	dashboards := build(t, DefaultOptions())
@@ -143,7 +144,7 @@ func sketches(t *testing.T, p prometheusServer, begin, now time.Time) (all []ske
 	return all
 }
 
-// sketches asks the queries of every panel of a dashboard, with what somebody has chosen in it.
+// sketches returns the results of every panel of a dashboard, with the selected variables.
 func (p prometheusServer) sketches(t *testing.T, m model, file string, v choice, begin, now time.Time) (all []sketch) {
 	t.Helper()
 	console := p.console(t)
@@ -208,10 +209,10 @@ func draw(t *testing.T, sketches []sketch) (drawings []drawing) {
 	return drawings
 }
 
-// wrong is what Grafana shows where it could not make sense of a value.
+// wrong matches what Grafana shows if it could not interpret a value.
 var wrong = regexp.MustCompile(`NaN|Invalid date|undefined|null|Infinity|2001-|1970-`)
 
-// problems lists the texts that say nothing.
+// problems returns the texts without meaning.
 func (d drawing) problems() []string {
 	found := slices.Clone(d.Problems)
 	for _, row := range d.Rows {
@@ -224,7 +225,7 @@ func (d drawing) problems() []string {
 	return found
 }
 
-// masked is what the drawing shows, without what differs between runs.
+// masked returns what the drawing shows, without what differs between runs.
 func (d drawing) masked() string {
 	if !slices.Contains([]string{"stat", "table", "barchart"}, d.panel.Type) {
 		return d.maskedSeries()
@@ -247,7 +248,7 @@ func (d drawing) masked() string {
 		}
 		lines = append(lines, "  "+strings.Join(cells, " | ")+"\n")
 	}
-	if d.panel.Title == "What moved" || d.panel.Title == "What was done" { // by scores and times, which differ between runs
+	if d.panel.Title == "What moved" || d.panel.Title == "What was done" { // sorted by scores and times, which differ between runs
 		slices.Sort(lines)
 	}
 	return out.String() + strings.Join(lines, "")
@@ -270,8 +271,8 @@ func maskedCell(text string, number bool) string {
 	}
 }
 
-// badLink says what is wrong with a link whose variables are filled in: it must lead to a dashboard, with the time range, and name a group that
-// exists.
+// badLink returns what is wrong with a link whose variables are filled in: it must lead to a dashboard, with the time
+// range, and name an existing group.
 func badLink(link string, groups []map[string]string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -295,7 +296,7 @@ func badLink(link string, groups []map[string]string) string {
 	return ""
 }
 
-// badPage asks the console for the page that a link leads to.
+// badPage requests the page that a link leads to from the console, and returns what is wrong with it.
 func badPage(t *testing.T, link string) string {
 	t.Helper()
 	resp, err := http.Get(link)
@@ -309,7 +310,7 @@ func badPage(t *testing.T, link string) string {
 	return ""
 }
 
-// console is the address of the console, as the dashboards find it.
+// console returns the address of the console, as the dashboards find it.
 func (p prometheusServer) console(t *testing.T) string {
 	t.Helper()
 	var urls []string
@@ -320,10 +321,10 @@ func (p prometheusServer) console(t *testing.T) string {
 	return urls[0]
 }
 
-// choice is what somebody has chosen in a dashboard.
+// choice holds the selected variables of a dashboard.
 type choice struct{ policy, signal string }
 
-// variables lists the choices to look at: each policy and signal where a dashboard shows one, everything elsewhere.
+// variables returns the choices to view: each policy and signal if a dashboard shows one, otherwise everything.
 func (p prometheusServer) variables(t *testing.T, file string) (all []choice) {
 	t.Helper()
 	if file != "policy.json" {
@@ -340,13 +341,13 @@ func (p prometheusServer) variables(t *testing.T, file string) (all []choice) {
 	return all
 }
 
-// replacer fills the variables of queries and titles.
+// replacer returns a replacer of the variables in queries and titles.
 func (p prometheusServer) replacer(c choice, shown time.Duration) *strings.Replacer {
 	return strings.NewReplacer("$__rate_interval", p.rateInterval, "$__range", fmt.Sprintf("%ds", int(shown.Seconds())),
 		"$job", ".+", "$policy", cmp.Or(c.policy, ".+"), "$env", ".*", "$signal", c.signal)
 }
 
-// inLinks is what the variables are in links.
+// inLinks returns the values of the variables in links.
 func (c choice) inLinks(console string) map[string]string {
 	return map[string]string{
 		"console":    console,
@@ -354,7 +355,7 @@ func (c choice) inLinks(console string) map[string]string {
 	}
 }
 
-// groups lists the labels of the groups that have a state.
+// groups returns the labels of the groups that have a state.
 func (p prometheusServer) groups(t *testing.T) (groups []map[string]string) {
 	t.Helper()
 	var answer struct {
@@ -370,7 +371,7 @@ func (p prometheusServer) groups(t *testing.T) (groups []map[string]string) {
 	return groups
 }
 
-// ask answers a query as the API of Prometheus does.
+// ask returns the answer to a query in the form of Prometheus's API.
 func (p prometheusServer) ask(t *testing.T, expr string, instant bool, begin, end time.Time) (answer json.RawMessage) {
 	t.Helper()
 	if instant {

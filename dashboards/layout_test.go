@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 )
 
-// What Grafana's page has around the panels. The menu is as wide as when it is docked in a new Grafana; it takes 56 pixels otherwise, and the
-// head 101.
+// The space around the panels on Grafana's page. The menu has the width of a docked menu in a new Grafana; otherwise it
+// takes 56 pixels, and the header 101.
 const (
 	screenHeight      = 768
 	menuWidth         = 230
@@ -23,7 +23,7 @@ const (
 // screen is the width of a window in pixels.
 type screen int
 
-// Grafana puts panels below each other where a window is narrower than stacks, and hides its menu.
+// Grafana stacks panels if a window is narrower than stacks, and hides its menu.
 const (
 	phone, laptop, large screen = 390, 1366, 1920
 	stacks               screen = 769
@@ -31,7 +31,7 @@ const (
 
 func screens() []screen { return []screen{phone, laptop, large} }
 
-// panelWidth is the width of a panel in pixels.
+// panelWidth returns the width of a panel in pixels.
 func (s screen) panelWidth(columns int) float64 {
 	if s < stacks {
 		return float64(s - 2*pageMargin)
@@ -58,7 +58,7 @@ func textWidth(text string, size float64) (pixels float64) {
 	return pixels * size
 }
 
-// pageHeight is the height of the page in pixels while its rows are closed.
+// pageHeight returns the height of the page in pixels while its rows are closed.
 func (m model) pageHeight() int {
 	units := 0
 	for _, p := range m.Rows {
@@ -76,7 +76,7 @@ func TestPagesAnswerOnTheirFirstScreens(t *testing.T) {
 	}
 }
 
-// What an expert needs is in closed rows, whose panels link to the documentation of their words.
+// Panels for experts are in closed rows, and link to the documentation of their terms.
 func TestRowsAreClosed(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		rows, below := 0, false
@@ -105,7 +105,7 @@ func TestRowsAreClosed(t *testing.T) {
 	}
 }
 
-// checkDocument looks the page and the section of a panel's link up.
+// checkDocument checks that the page and the section of a panel's link exist.
 func checkDocument(t *testing.T, file string, p panel) {
 	t.Helper()
 	for _, l := range p.Links {
@@ -120,7 +120,7 @@ func checkDocument(t *testing.T, file string, p panel) {
 	}
 }
 
-// anchor is what GitHub calls a heading in links.
+// anchor returns the anchor that GitHub generates for a heading.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -133,7 +133,7 @@ func anchor(heading string) string {
 	}, strings.ToLower(strings.TrimSpace(strings.TrimLeft(heading, "#"))))
 }
 
-// Panels neither overlap nor leave a gap in the page, while rows are closed and after one is opened.
+// Panels neither overlap nor leave gaps on the page, while rows are closed and after one is opened.
 func TestPanelsFillTheGrid(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		check := func(where string, panels []panel) {
@@ -174,7 +174,7 @@ func TestTitlesFit(t *testing.T) {
 	}
 }
 
-// What is 0 all the time is drawn on an axis to 1: Grafana's own goes to 100.
+// A series that is always 0 is drawn on an axis up to 1: Grafana's default goes up to 100.
 func TestAxesFromZeroHaveAnEnd(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, p := range d.Panels {
@@ -189,7 +189,7 @@ func TestAxesFromZeroHaveAnEnd(t *testing.T) {
 	}
 }
 
-// Counts of what happened are bars, of intervals that do not overlap.
+// Counts of events are bars of intervals that do not overlap.
 func TestEventsAreBars(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, p := range d.Panels {
@@ -210,7 +210,8 @@ func causes() (all []string) {
 	return all
 }
 
-// Series with a meaning have the same color everywhere: those with a name of their own, and those by a label whose values are known.
+// Series with a meaning have the same color everywhere: those with their own name, and those named by a label with
+// known values.
 func TestNamesHaveColors(t *testing.T) {
 	known := map[string][]string{
 		"{{severity}}": {"critical", "warning", "info"}, "{{confidence}}": {"kept", "reduced", "provisional", "unconfirmed", "none"},
@@ -247,7 +248,7 @@ func TestNamesHaveColors(t *testing.T) {
 	}
 }
 
-// colorOfPattern reports whether a pattern /.../ gives the name a color.
+// colorOfPattern reports whether a pattern /.../ sets a color for the name.
 func colorOfPattern(colors map[string]string, name string) bool {
 	for pattern := range colors {
 		if inside, ok := strings.CutPrefix(pattern, "/"); ok && regexp.MustCompile(strings.TrimSuffix(inside, "/")).MatchString(name) {
@@ -257,7 +258,7 @@ func colorOfPattern(colors map[string]string, name string) bool {
 	return false
 }
 
-// Grafana spells its own unit of events per second "c/s", and that of events "eps".
+// Grafana displays its own unit of events per second as "c/s", and that of events as "eps".
 func TestRatesAreSpelled(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, p := range d.Panels {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The conventions of Grafana's dashboard linter, as far as they are not those of the tests beside it.
+// The conventions of Grafana's dashboard linter that other tests do not check.
 func TestDashboardsKeepTheConventionsOfTheLinter(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		if d.Editable {
@@ -31,7 +31,7 @@ func TestDashboardsKeepTheConventionsOfTheLinter(t *testing.T) {
 	}
 }
 
-// templateProblems says what is wrong with the variables of datasource and job.
+// templateProblems returns what is wrong with the variables for the datasource and the job.
 func (m model) templateProblems() (found []string) {
 	if len(m.Templating.List) < 2 {
 		return []string{"it has no variables"}
@@ -51,8 +51,9 @@ func (m model) templateProblems() (found []string) {
 	return found
 }
 
-// rangeProblems lists the rates over anything but $__rate_interval and the windows of the burn of a budget, the increases over anything but
-// the first, the whole time shown and the thirty days of a budget, and the series of any other job than the chosen ones.
+// rangeProblems returns the rates over a range other than $__rate_interval and the windows of a budget's burn rate; the
+// increases over a range other than the first of these, the displayed time and the thirty days of a budget; and the
+// series that are not limited to the chosen jobs.
 func rangeProblems(t *testing.T, expr string) (found []string) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(substitute(expr))
@@ -83,7 +84,7 @@ func rangeProblems(t *testing.T, expr string) (found []string) {
 	return found
 }
 
-// ofChosenJobs reports whether a selector matches job=~"$job", as substitute leaves it.
+// ofChosenJobs reports whether a selector matches job=~"$job", in the form that substitute leaves.
 func ofChosenJobs(n *parser.VectorSelector) bool {
 	for _, m := range n.LabelMatchers {
 		if m.Name == "job" && m.Type == labels.MatchRegexp && m.Value == substitute("$job") {

@@ -22,14 +22,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// The history of a made fleet: as long as an incident is looked at, with a sample every two minutes.
+// The history of an artificial fleet: as long as an incident is viewed, with a sample every two minutes.
 const (
 	manyPast     = 2 * time.Hour
 	manyInterval = 2 * time.Minute
 )
 
-// drawnForMany has all dashboards drawn for a fleet of n policies, whose series are those of the demo: some drift, some have a telemetry
-// fault.
+// drawnForMany draws all dashboards for a fleet of n policies, whose series are derived from the demo: some drift, some
+// have a telemetry fault.
 func drawnForMany(t *testing.T, demo prometheusServer, n int) {
 	end := time.Now().Truncate(manyInterval)
 	begin := end.Add(-manyPast)
@@ -45,7 +45,7 @@ func drawnForMany(t *testing.T, demo prometheusServer, n int) {
 	}
 }
 
-// contractInFull is what a retraining must show, with its number.
+// contractInFull matches what a retraining must show, with its number.
 var contractInFull = regexp.MustCompile(`^\w+ .+ [<>]=? -?\d[\d.]*$`)
 
 // checkFleet checks what a person sees of the whole fleet: every group, the worst first.
@@ -149,7 +149,7 @@ func checkProgress(t *testing.T, d drawing) {
 	}
 }
 
-// madeFleet is a Prometheus with the history of n policies.
+// madeFleet returns a Prometheus with the history of n policies.
 func madeFleet(t *testing.T, demo prometheusServer, n int, begin, end time.Time) prometheusServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -180,7 +180,7 @@ type sample struct {
 	Value  [2]any
 }
 
-// series lists all series of Rewardwatch.
+// series returns all series of Rewardwatch.
 func (p prometheusServer) series(t *testing.T) []sample {
 	t.Helper()
 	var answer struct{ Result []sample }
@@ -192,7 +192,7 @@ func (p prometheusServer) series(t *testing.T) []sample {
 	return answer.Result
 }
 
-// fleetHistory is written in the text format of OpenMetrics.
+// fleetHistory is a history in the OpenMetrics text format.
 type fleetHistory struct {
 	begin, end time.Time
 	text       bytes.Buffer
@@ -237,7 +237,7 @@ const (
 	faulty  fate = "faulty"
 )
 
-// ofGroup writes the series of one group. The last digit of the number decides what happens to it.
+// ofGroup writes the series of one group. The last digit of its number determines its fate.
 func (f *fleetHistory) ofGroup(name string, labels map[string]string, value float64, i int, env string) {
 	labels = maps.Clone(labels)
 	happens := healthy
@@ -302,10 +302,10 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 	}
 }
 
-// mutedGroup reports whether the incident of the drifting groups of a policy is muted.
+// mutedGroup reports whether the incident of a policy's drifting groups is muted.
 func mutedGroup(i int) bool { return i/5%3 == 0 }
 
-// decisions writes what people did about an incident, of which the demo has none.
+// decisions writes people's decisions on an incident; the demo has none.
 func (f *fleetHistory) decisions(incident map[string]string) {
 	labels := maps.Clone(incident)
 	for _, other := range append(versionLabels(), "changed") {
@@ -318,7 +318,7 @@ func (f *fleetHistory) decisions(incident map[string]string) {
 	}
 }
 
-// verdictOf is the state of the last retraining of a policy.
+// verdictOf returns the state of a policy's last retraining.
 func verdictOf(happens fate) string {
 	switch happens {
 	case drifts:
@@ -329,7 +329,7 @@ func verdictOf(happens fate) string {
 	return "met"
 }
 
-// estimates writes off-policy estimates, which the demo has none of.
+// estimates writes off-policy estimates; the demo has none.
 func (f *fleetHistory) estimates(labels map[string]string) {
 	constant := func(v float64) func(time.Time) float64 { return func(time.Time) float64 { return v } }
 	f.add("rewardwatch_off_policy_actual", labels, constant(9))
@@ -342,7 +342,8 @@ func (f *fleetHistory) estimates(labels map[string]string) {
 	}
 }
 
-// progress writes the progress of a policy that learns, of which the demo has none: it improves, and collapses in the end.
+// progress writes the progress of a policy that learns, which the demo does not have: it improves, and collapses in the
+// end.
 func (f *fleetHistory) progress(labels map[string]string) {
 	with := maps.Clone(labels)
 	with["signal"] = "return"
@@ -356,7 +357,7 @@ func (f *fleetHistory) progress(labels map[string]string) {
 	}
 }
 
-// tenants writes what two tenants use of their quotas, of which the demo has none: one has too much.
+// tenants writes the quota usage of two tenants, which the demo does not have: one exceeds its quota.
 func (f *fleetHistory) tenants() {
 	for name, used := range map[string]float64{"ads": 12, "shop": 5} {
 		for kind, quota := range map[string]float64{"policies": 20, "streams": 400} {
@@ -367,12 +368,12 @@ func (f *fleetHistory) tenants() {
 	}
 }
 
-// ofTenant returns the labels of a series of a tenant, of the instance that others are of.
+// ofTenant returns the labels of a tenant's series, for the same instance as other series.
 func ofTenant(others map[string]string, name, label, value string) map[string]string {
 	return map[string]string{"job": others["job"], "instance": others["instance"], "tenant": name, label: value}
 }
 
-// course is how a series goes, from its value in the demo.
+// course returns the course of a series that ends at its value in the demo.
 func (f *fleetHistory) course(name string, labels map[string]string, value float64, happens fate) func(time.Time) float64 {
 	share := func(at time.Time) float64 { return float64(at.Sub(f.begin)) / float64(f.end.Sub(f.begin)) }
 	shakes := func(at time.Time) float64 { return float64(sum(fmt.Sprint(name, labels, at.Unix()))%1000) / 1000 }

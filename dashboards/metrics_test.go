@@ -15,8 +15,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts/rules"
 )
 
-// exportedMetrics finds the names of all metrics of Rewardwatch in its source: the string constants that are called
-// Metric... or metric... . The value is the file.
+// exportedMetrics returns the names of all metrics of Rewardwatch in its source, with the file of each: the string
+// constants named Metric... or metric... .
 func exportedMetrics(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -68,7 +68,7 @@ func metricsOfFile(path string, found map[string]string) error {
 	return nil
 }
 
-// Every alert has a runbook, every runbook an alert, and alerts lead to dashboards that exist.
+// Every alert has a runbook, every runbook has an alert, and alerts link to existing dashboards.
 func TestAlertsLeadSomewhere(t *testing.T) {
 	dir := t.TempDir()
 	if err := rules.Write(dir, rules.Options{GrafanaURL: "https://grafana.example"}); err != nil {
@@ -98,7 +98,7 @@ func TestAlertsLeadSomewhere(t *testing.T) {
 	}
 }
 
-// The table of docs/metrics.md has a row for every metric that is exported and no other, and its type fits the name.
+// The table of docs/metrics.md has a row for every exported metric and no other rows, and its type fits the name.
 func TestEveryMetricIsInTheTable(t *testing.T) {
 	exist := exportedMetrics(t)
 	row := regexp.MustCompile("(?m)^\\| `(rewardwatch_\\w+)` \\| (\\w+) \\| ([^|]+) \\| ([^|]+) \\|$")
@@ -131,7 +131,7 @@ func TestEveryMetricIsInTheTable(t *testing.T) {
 	}
 }
 
-// Pages name no metric that is not exported.
+// Pages only name metrics that are exported.
 func TestDocsNameMetricsThatExist(t *testing.T) {
 	exist, named := exportedMetrics(t), 0
 	pages, err := filepath.Glob("../docs/*.md")

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// What Grafana takes of the height of a panel, in pixels.
+// How much of a panel's height Grafana uses, in pixels.
 const (
 	panelTitle, timeAxis, legendLine, pager = 32, 28, 24, 36
 	leastRow                                = 14 // a line of text of 12 pixels
 )
 
-// unreadable lists what a person could not read or tell apart in the drawing of a panel.
+// unreadable returns what a person could not read or distinguish in the drawing of a panel.
 func (d drawing) unreadable() (found []string) {
 	for _, s := range d.Series {
 		if s.Name == "" || wrong.MatchString(s.Name) || strings.ContainsAny(s.Name, "{}") {
@@ -40,7 +40,7 @@ func (d drawing) unreadable() (found []string) {
 	return append(found, d.empty()...)
 }
 
-// tooWide lists what a screen has no room for.
+// tooWide returns what does not fit on a screen.
 func (d drawing) tooWide(s screen) (found []string) {
 	switch d.panel.Type {
 	case "timeseries":
@@ -65,8 +65,8 @@ func (d drawing) tooWide(s screen) (found []string) {
 	return found
 }
 
-// mostOfNames is the width that names of rows may take: a third of that of states. A phone, and a heat map, whose cells need
-// less, leave a third of a phone to what happened.
+// mostOfNames returns the maximum width of the names of rows: a third of the width for states. On a phone, and in a
+// heat map, whose cells need less room, it is what leaves a third of a phone to the data.
 func (d drawing) mostOfNames(s screen) float64 {
 	width := s.panelWidth(d.panel.GridPos.W)
 	if d.panel.Type == "state-timeline" && s >= stacks {
@@ -75,8 +75,8 @@ func (d drawing) mostOfNames(s screen) float64 {
 	return width - phone.panelWidth(full)/3
 }
 
-// empty says that a panel shows nothing where there is something. A panel of what is wrong may be empty, and says so. The demo has no
-// off-policy estimates, no policy that learns, and no tenants.
+// empty returns the parts of a panel that show nothing although there is something. A panel of problems may be empty,
+// and says so. The demo has no off-policy estimates, no policy that learns, and no tenants.
 func (d drawing) empty() []string {
 	if len(d.Series) > 0 || len(d.Rows) > 0 {
 		return nil
@@ -112,7 +112,7 @@ func (d drawing) unreadableCurves() (found []string) {
 	return append(found, d.pairs()...)
 }
 
-// pairs says which series that is compared with another one of its name has not its color.
+// pairs returns the series that are compared with another one of the same name and have a different color.
 func (d drawing) pairs() (found []string) {
 	for _, s := range d.Series {
 		if !s.InLegend && s.Mode == "palette-classic-by-name" && (!s.Dashed || !slices.ContainsFunc(d.Series, func(o drawnSeries) bool {
@@ -141,7 +141,7 @@ func (d drawing) unreadableStates() (found []string) {
 	return found
 }
 
-// stateColors are the colors of Grafana's dark theme for the states, and for progress.
+// stateColors are the colors of Grafana's dark theme for states and progress.
 var stateColors = map[string]string{
 	"ok": "#73BF69", "drift": "#F2495C", "telemetry fault": "#B877D9", "warming up": "#8E8E99",
 	"improving": "#73BF69", "plateau": "#5794F2", "regressing": "#FF9830", "collapsed": "#F2495C",
@@ -162,14 +162,14 @@ func (d drawing) unreadableHeat() (found []string) {
 	return found
 }
 
-// What is left and right of a text in its cell, and of a table.
+// The space to the left and right of a text in its cell, and of a table.
 const (
 	cellMargin  = 12
 	tableMargin = 16
 	cellFont    = 14
 )
 
-// unreadableCells says whether a table scrolls sideways, and which texts are cut. On a phone it may scroll.
+// unreadableCells returns whether a table scrolls sideways, and which texts are cut. On a phone, it may scroll.
 func (d drawing) unreadableCells(s screen) (found []string) {
 	room, free, least := s.panelWidth(d.panel.GridPos.W)-tableMargin, 0, 0
 	for i, w := range d.Widths {
@@ -213,8 +213,8 @@ func isRed(color string) bool {
 	return r >= 2*g && r >= 2*b && r > 100
 }
 
-// maskedSeries lists the names of the series and states that the drawing shows. What a filter keeps out while nothing is wrong may be there or
-// not, and is left out.
+// maskedSeries returns the names of the displayed series and states. It omits those that a filter removes while nothing
+// is wrong, as they may or may not exist.
 func (d drawing) maskedSeries() string {
 	if len(d.Series) == 0 || slices.ContainsFunc(d.panel.Targets, func(t target) bool { return strings.HasSuffix(t.Expr, " > 0") }) {
 		return ""
@@ -237,7 +237,7 @@ func (d drawing) maskedSeries() string {
 
 var anAddress = regexp.MustCompile(`127[.]0[.]0[.]1:\d+`)
 
-// The check finds what it is for.
+// The check finds the problems that it is for.
 func TestE2EUnreadableIsFound(t *testing.T) {
 	series := func(n int, name string) (all []drawnSeries) {
 		for i := range n {

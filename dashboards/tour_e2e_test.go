@@ -24,34 +24,35 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/picturetest"
 )
 
-// pictures says where the pictures of dashboards in docs/tour.md are written. Without it they are drawn, checked and dropped.
+// pictures is the directory to write the pictures of dashboards in docs/tour.md to. If it is empty, they are drawn,
+// checked and dropped.
 var pictures = flag.String("pictures", "", "the `directory` to which the pictures of docs/tour.md are written")
 
 const (
 	firstScreen    = 26 // units of Grafana's grid from the top
 	pictureHeight  = 1070
 	pictureHead    = 70        // above the panels
-	mostOfPictures = 100 << 10 // bytes
+	mostOfPictures = 100 << 10 // in bytes
 )
 
-// shownDashboard is what picture.jsx draws.
+// shownDashboard is the input of picture.jsx.
 type shownDashboard struct {
 	Title     string      `json:"title"`
 	Dark      bool        `json:"dark"`
-	Variables [][2]string `json:"variables"` // as the dashboard names them, with what is chosen
+	Variables [][2]string `json:"variables"` // as named by the dashboard, with the selection
 	Closed    []string    `json:"closed"`    // titles of rows below the panels
 	Sketches  []sketch    `json:"sketches"`
-	From      int64       `json:"from"` // in milliseconds, as to
+	From      int64       `json:"from"` // in milliseconds, like to
 	To        int64       `json:"to"`
 }
 
-// The pictures of dashboards in docs/tour.md: of the demo, and of made-up policies. `make tour` writes them.
+// The pictures of dashboards in docs/tour.md, of the demo and of artificial policies. `make tour` writes them.
 func TestTourOfDashboards(t *testing.T) {
 	d := startDemo(t)
 	begin := time.Now()
 	demo := startPrometheus(t, d.address)
 	d.retrains(t)
-	time.Sleep(15 * time.Second) // for the drift to be seen beside what was before
+	time.Sleep(15 * time.Second) // so that the drift is visible beside the time before
 	policy := firstScreenOf(t, demo, "Policy", choice{"checkout-ranker", "return"}, begin, time.Now())
 
 	end := time.Now().Truncate(manyInterval)
@@ -67,7 +68,7 @@ func TestTourOfDashboards(t *testing.T) {
 	}
 }
 
-// firstScreenOf asks the queries of the panels that somebody sees who opens a dashboard.
+// firstScreenOf returns the results of the panels that are visible when a dashboard is opened.
 func firstScreenOf(t *testing.T, p prometheusServer, title string, chosen choice, begin, end time.Time) shownDashboard {
 	t.Helper()
 	file := strings.ToLower(title) + ".json"
@@ -97,7 +98,7 @@ func firstScreenOf(t *testing.T, p prometheusServer, title string, chosen choice
 	return shown
 }
 
-// height is that of the picture, which ends where the panels of a dashboard end early.
+// height returns the height of the picture, which ends early if the panels of a dashboard do.
 func (s shownDashboard) height(t *testing.T) int64 {
 	t.Helper()
 	if len(s.Closed) > 0 {
@@ -114,7 +115,7 @@ func (s shownDashboard) height(t *testing.T) int64 {
 	return int64(min(pictureHeight, pictureHead+units*(gridUnit+gridGap)))
 }
 
-// bundled returns the directory of picture.jsx with all that it imports, which `make tour` has installed.
+// bundled returns the directory of picture.jsx with everything that it imports, which `make tour` has installed.
 func bundled(t *testing.T) string {
 	t.Helper()
 	modules, err := filepath.Abs("../.cache/grafana-ui/node_modules")
@@ -134,7 +135,7 @@ func bundled(t *testing.T) string {
 	return dir
 }
 
-// The names of made policies say what happens to them.
+// The names of artificial policies include their fates.
 var plainNames = strings.NewReplacer("-01-"+string(healthy), "", "-01-"+string(drifts), "", "-01-"+string(faulty), "")
 
 // picture draws a dashboard in Chromium.

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// planted is an advisory of a function of a module, in all its versions.
+// planted writes an advisory for a function of a module, in all versions of the module.
 func planted(t *testing.T, dir, id, module, symbol string) {
 	t.Helper()
 	text := fmt.Sprintf(`{"schema_version":"1.3.1","id":%q,"modified":"2026-01-01T00:00:00Z","summary":"planted","affected":[{
@@ -24,7 +24,8 @@ func planted(t *testing.T, dir, id, module, symbol string) {
 	}
 }
 
-// A vulnerability whose code is called fails `make advisories`, unless an exemption with a test and a reason names it.
+// A vulnerability whose code is called makes `make advisories` fail, unless an exemption with a test and a reason names
+// it.
 func TestE2EAdvisories(t *testing.T) {
 	makefile := read(t, "../Makefile")
 	tool := func(name, version string) string {

@@ -20,8 +20,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// No container is started: what Compose makes of its file is checked, the programs check the files that they would get, and the
-// agents run on this machine.
+// No container is started: the test checks Compose's interpretation of the file, the programs check the files that they
+// would receive, and the agents run on this machine.
 func TestE2ECompose(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "rewardwatch")
 	run(t, "..", "go", "build", "-o", binary, "./cmd/rewardwatch")
@@ -45,14 +45,15 @@ func TestE2ECompose(t *testing.T) {
 	t.Run("agents", func(t *testing.T) { agentsDrift(t, binary) })
 }
 
-// loadCompose loads the file as Compose does with an environment.
+// loadCompose loads the file as Compose does, with an environment.
 func loadCompose(t *testing.T, environment types.Mapping) (*types.Project, error) {
 	t.Helper()
 	details := types.ConfigDetails{WorkingDir: "compose", ConfigFiles: types.ToConfigFiles([]string{"compose/compose.yaml"}), Environment: environment}
 	return loader.LoadWithContext(t.Context(), details)
 }
 
-// checkServices checks that files that are mounted exist, that images have versions, and that ports are those of this machine alone.
+// checkServices checks that mounted files exist, that images have versions, and that ports are only reachable from this
+// machine.
 func checkServices(t *testing.T, project *types.Project) {
 	t.Helper()
 	for name, s := range project.Services {
@@ -85,7 +86,7 @@ func checkServices(t *testing.T, project *types.Project) {
 	}
 }
 
-// inContainer returns a directory with the files that a service gets.
+// inContainer returns a directory with the files that a service receives.
 func inContainer(t *testing.T, project *types.Project, service string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -104,7 +105,7 @@ func inContainer(t *testing.T, project *types.Project, service string) string {
 	return root
 }
 
-// knownHosts checks that files name services by their names and the ports at which they listen.
+// knownHosts checks that files refer to services by their names and the ports that they listen on.
 func knownHosts(t *testing.T, project *types.Project) {
 	t.Helper()
 	ports := map[string]string{"kafka": "9092", "rewardwatch": "9464", "prometheus": "9090", "alertmanager": "9093", "grafana": "3000"}
@@ -125,7 +126,8 @@ func knownHosts(t *testing.T, project *types.Project) {
 	}
 }
 
-// acceptedByKafka has Kafka's own tool read the settings and prepare a directory, as the image does before it starts the broker.
+// acceptedByKafka lets Kafka's own tool read the settings and prepare a directory, as the image does before it starts
+// the broker.
 func acceptedByKafka(t *testing.T, kafka types.ServiceConfig) {
 	t.Helper()
 	run(t, "", "local/kafka/kafka.sh", "fetch")
@@ -154,7 +156,8 @@ func acceptedByKafka(t *testing.T, kafka types.ServiceConfig) {
 	}
 }
 
-// agentsDrift has the agents send their telemetry to a service without Kafka, which finds the drift of one policy and nothing else.
+// agentsDrift lets the agents send their telemetry to a service without Kafka, which finds the drift of one policy and
+// nothing else.
 func agentsDrift(t *testing.T, binary string) {
 	dir, at := t.TempDir(), "127.0.0.1:"+deploytest.FreePorts(t, 1)[0]
 	config := regexp.MustCompile(`(?s)^.*?(policies:.*)alerts:.*$`).ReplaceAllString(read(t, "compose/rewardwatch.yml"), fmt.Sprintf(
@@ -205,7 +208,7 @@ func background(t *testing.T, environment []string, name string, args ...string)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // it may have ended already
 		_ = cmd.Wait()         // it was killed
 		if t.Failed() {
 			t.Logf("%s:\n%s", name, said.String())

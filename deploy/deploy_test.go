@@ -1,4 +1,5 @@
-// Package deploy_test holds the configurations of this directory to what the code writes and to what the servers accept.
+// Package deploy_test compares the configurations of this directory with what the code writes and what the servers
+// accept.
 package deploy_test
 
 import (
@@ -13,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the rules under deploy")
 
-// The rules are those for rewardwatch.yml, which pushes drift and faults to Alertmanager itself. Promtool runs their tests in
-// alerts/rules.
+// The rules are those for rewardwatch.yml, which pushes drift and faults to Alertmanager itself. promtool runs their
+// tests in alerts/rules.
 func TestDeliveredRulesAreUpToDate(t *testing.T) {
 	dir := t.TempDir()
 	if *update {
@@ -41,8 +42,8 @@ func TestDeliveredRulesAreUpToDate(t *testing.T) {
 	}
 }
 
-// Those of the Helm chart, which sets the address of Grafana in the second, and takes the first for a service that does
-// not push.
+// The Helm chart has two rule files: one for a service that does not push, and one in which the chart sets Grafana's
+// address.
 func TestRulesOfTheChartAreUpToDate(t *testing.T) {
 	for file, push := range map[string]bool{"rules.yml": false, "rules-push.yml": true} {
 		files, err := rules.Files(rules.Options{Push: push, GroupLabels: []string{"env"}, GrafanaURL: "http://grafana.invalid"})
@@ -53,7 +54,7 @@ func TestRulesOfTheChartAreUpToDate(t *testing.T) {
 	}
 }
 
-// Kustomize's are in the object that Prometheus' operator takes.
+// Kustomize's rules are in the object that Prometheus' operator accepts.
 func TestRulesOfKustomizeAreUpToDate(t *testing.T) {
 	files, err := rules.Files(rules.Options{GroupLabels: []string{"env"}})
 	if err != nil {
@@ -64,7 +65,7 @@ func TestRulesOfKustomizeAreUpToDate(t *testing.T) {
 	upToDate(t, "kustomize/monitoring/prometheusrule.yaml", head+text)
 }
 
-// upToDate compares a file with what it must be, or writes it.
+// upToDate compares a file with its expected content, or writes it.
 func upToDate(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {

@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts/rules"
 )
 
-// Configurations of the cases.
+// Configurations for the cases.
 const (
 	clustered = "http: {listen: ':9464'}\ncluster: {units_topic: units, checkpoints_topic: checkpoints}\ningest: {dead_letters: {topic: dead}}\n"
 	retrains  = `retrain:
@@ -35,7 +35,7 @@ policies: [{match: "shop-*"}, {match: "*", group_by: [env]}]
 	local    = "# without Kafka\nhttp: {listen: '[::]:9464'}\ningest: {log: {directory: /data/log}}\nlimits: {open_decisions: 2000000}\n"
 )
 
-// trains has Jobs in the namespace of the release and in another.
+// trains is a configuration with Jobs in the namespace of the release and in another one.
 const trains = `http: {listen: ':9464'}
 retrain:
   ledger: {sqlite: data/ledger/ledger.db}
@@ -45,7 +45,7 @@ retrain:
     - {name: elsewhere, kubernetes: {manifest: /etc/rewardwatch/jobs/train.yaml, namespace: ml, url: "https://kubernetes.example", token_file: /etc/rewardwatch/secrets/token/token}}
 `
 
-// trainsElsewhere has Jobs in another cluster only.
+// trainsElsewhere is a configuration with Jobs only in another cluster.
 const trainsElsewhere = `http: {listen: ':9464'}
 retrain:
   ledger: {sqlite: data/ledger/ledger.db}
@@ -53,7 +53,7 @@ retrain:
     - {name: elsewhere, kubernetes: {manifest: /etc/rewardwatch/jobs/train.yaml, namespace: ml, url: "https://kubernetes.example", token_file: /etc/rewardwatch/secrets/token/token}}
 `
 
-// scrapeToken has Prometheus show a token, which authed requires.
+// scrapeToken is a value that lets Prometheus send a token, which authed requires.
 const (
 	scrapeToken = "serviceMonitor.authorization.credentials.name=rewardwatch-scrape,serviceMonitor.authorization.credentials.key=token"
 	authed      = "http: {listen: ':9464', require_token: true, token_file: /etc/rewardwatch/secrets/token/token}\n"
@@ -61,13 +61,13 @@ const (
 
 const everything = "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true"
 
-// helmCases are combinations of values. Set lists arguments after the configuration; RECIPES stands for those of
+// helmCases are combinations of values. set holds arguments after the configuration; RECIPES stands for those of
 // deploy/recipes, JOBS for a manifest, and RULES for rules of the configuration.
 var helmCases = map[string]struct {
 	config string // by default that of the chart
 	set    []string
 	want   string // kinds besides ConfigMap, Service, ServiceAccount and NetworkPolicy
-	maps   int    // besides the configuration
+	maps   int    // number of ConfigMaps besides the configuration
 }{
 	"defaults":     {want: "StatefulSet"},
 	"monitored":    {set: []string{"--set", everything + ",serviceMonitor.labels.release=prometheus"}, want: "PrometheusRule ServiceMonitor StatefulSet", maps: 4},
@@ -132,7 +132,7 @@ var helmCases = map[string]struct {
 }
 
 // chartRenders checks that the chart renders to objects that Kubernetes accepts, with configurations that the service
-// accepts, and rules and dashboards that are those of this build.
+// accepts, and with the rules and dashboards of this build.
 func chartRenders(t *testing.T, valid *validator, binary, chart string) {
 	t.Helper()
 	for name, c := range helmCases {
@@ -178,7 +178,8 @@ func chartRenders(t *testing.T, valid *validator, binary, chart string) {
 	}
 }
 
-// chartRefuses checks that the chart passes Helm's lint, and refuses values that cannot work, with what would be right.
+// chartRefuses checks that the chart passes Helm's lint, and refuses values that cannot work, with a message that says
+// what would be right.
 func chartRefuses(t *testing.T, binary, chart string) {
 	t.Helper()
 	for name, c := range helmCases {
@@ -235,7 +236,7 @@ func chartRefuses(t *testing.T, binary, chart string) {
 	}
 }
 
-// packagedChart returns the file of the chart as it is published, which has no links to files outside of it.
+// packagedChart returns the file of the chart as it is published, without links to files outside of it.
 func packagedChart(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -247,7 +248,7 @@ func packagedChart(t *testing.T) string {
 	return files[0]
 }
 
-// helm runs a command on the chart with a configuration and further arguments, and returns what it prints.
+// helm runs a command on the chart with a configuration and further arguments, and returns its output.
 func helm(t *testing.T, verb, chart, binary, config string, set []string) (string, error) {
 	t.Helper()
 	args := []string{verb}
@@ -306,7 +307,7 @@ func sameRules(t *testing.T, o object, config string) {
 	}
 }
 
-// scrapesWithToken checks that Prometheus shows the token of the secret.
+// scrapesWithToken checks that Prometheus sends the token in the secret.
 func scrapesWithToken(t *testing.T, monitor object) {
 	t.Helper()
 	text, err := json.Marshal(monitor)

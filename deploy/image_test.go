@@ -25,11 +25,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// imageUser is the user of the image, for whom there is no name outside of it.
+// imageUser is the user of the image, which has no name outside of it.
 const imageUser = 65532
 
-// The image is the same wherever and whenever it is built, has nothing that is not needed, and runs with a root that
-// cannot be written.
+// The image is identical wherever and whenever it is built, contains nothing unnecessary, and runs with a read-only
+// root.
 func TestE2EImage(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("entering the image and mounting its root need root")
@@ -58,7 +58,7 @@ func TestE2EImage(t *testing.T) {
 	imageRuns(t, root, image)
 }
 
-// An image of several architectures has the binary of each.
+// An image for several architectures contains the binary for each.
 func TestE2EImageOfArchitectures(t *testing.T) {
 	dir := t.TempDir()
 	run(t, "", "../.cache/venv-pipeline/bin/hadolint", "image/Dockerfile")
@@ -99,7 +99,7 @@ func buildImage(t *testing.T, sources, archive, mask string) {
 		"bash", "-c", "umask "+mask+" && exec deploy/image/build.sh "+archive)
 }
 
-// copyOfSources copies the files of the repository, which then have other times and another directory.
+// copyOfSources copies the files of the repository, which changes their times and their directory.
 func copyOfSources(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func copyOfSources(t *testing.T) string {
 	return dir
 }
 
-// ociImage is an image of one architecture in an archive.
+// ociImage is an image for one architecture in an archive.
 type ociImage struct {
 	digest       string            // of the index of the archive
 	layers       [][]byte          // compressed
@@ -118,7 +118,7 @@ type ociImage struct {
 	History      []json.RawMessage `json:"history"`
 }
 
-// readImage reads the images of all architectures of an archive in the layout of the OCI.
+// readImage returns the images for all architectures in an archive with the OCI layout.
 func readImage(t *testing.T, archive string) []ociImage {
 	t.Helper()
 	type descriptor struct {
@@ -169,8 +169,8 @@ func readImage(t *testing.T, archive string) []ociImage {
 	return images
 }
 
-// unpack writes the layers to a directory, and returns the names of the files. Only data may be changed by the user of
-// the image.
+// unpack writes the layers to a directory, and returns the names of the files. The user of the image may only change
+// data.
 func (i ociImage) unpack(t *testing.T, root string) []string {
 	t.Helper()
 	var names []string
@@ -226,7 +226,7 @@ func unpackFile(t *testing.T, root string, h *tar.Header, content io.Reader) {
 	}
 }
 
-// imageIsConfigured checks what a runtime does with the image.
+// imageIsConfigured checks the settings of the image for runtimes.
 func imageIsConfigured(t *testing.T, image ociImage) {
 	t.Helper()
 	const labels = "org.opencontainers.image."
@@ -260,11 +260,11 @@ retrain:
 http: {listen: "127.0.0.1:PORT"}
 `
 
-// imageRuns starts the image as a runtime does: by its user, with a root that cannot be written and a volume for data.
+// imageRuns starts the image like a runtime: as its user, with a read-only root and a volume for data.
 func imageRuns(t *testing.T, root string, image ociImage) {
 	t.Helper()
 	port, volume := deploytest.FreePorts(t, 1)[0], filepath.Join(t.TempDir(), "data")
-	for _, dir := range []string{"proc", "dev", "etc/rewardwatch"} { // runtimes make what they mount
+	for _, dir := range []string{"proc", "dev", "etc/rewardwatch"} { // runtimes create their mount points
 		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}

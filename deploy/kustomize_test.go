@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// kustomizeBuilds checks that each overlay, with and without what needs operators, makes objects that Kubernetes accepts,
-// with a configuration that the service accepts.
+// kustomizeBuilds checks that each overlay, with and without the parts that need operators, produces objects that
+// Kubernetes accepts, with a configuration that the service accepts.
 func kustomizeBuilds(t *testing.T, valid *validator, binary string) {
 	t.Helper()
 	const components = "ConfigMap PrometheusRule Role RoleBinding ServiceMonitor"
@@ -55,7 +55,7 @@ func kustomizeBuilds(t *testing.T, valid *validator, binary string) {
 	}
 }
 
-// uncomment makes a line of a file count.
+// uncomment uncomments a line of a file.
 func uncomment(t *testing.T, file, line string) {
 	t.Helper()
 	text := read(t, file)

@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// tool returns the path of a program in .cache/bin, of the version in the Makefile.
+// tool returns the path of a program in .cache/bin, in the version of the Makefile.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	version := regexp.MustCompile(`(?m)^` + strings.ToUpper(name) + `_VERSION := (\S+)`).FindStringSubmatch(read(t, "../Makefile"))[1]
@@ -27,10 +27,10 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// object is an object of Kubernetes.
+// object is a Kubernetes object.
 type object map[string]any
 
-// objects decodes the documents of a file.
+// objects returns the documents in a file.
 func objects(t *testing.T, text string) []object {
 	t.Helper()
 	var found []object
@@ -82,14 +82,14 @@ func (o object) list(path ...string) []object {
 // kubernetesVersions are the oldest and the newest version of Kubernetes whose schemas objects are validated against.
 var kubernetesVersions = []string{"1.27", "1.37"}
 
-// validator validates objects against the schemas of Kubernetes and the definitions of Prometheus' operator, without any
-// field that they do not have.
+// validator validates objects against the schemas of Kubernetes and the definitions of Prometheus' operator, and does
+// not allow unknown fields.
 type validator struct {
 	schemas map[string]*jsonschema.Schema
-	found   map[string]error // of an object, by its JSON: many combinations have the same
+	found   map[string]error // by the JSON of an object, as many combinations have the same
 }
 
-// newValidator reads the definitions of Prometheus' operator. Those of Kubernetes are read when they are needed.
+// newValidator reads the definitions of Prometheus' operator. Those of Kubernetes are read when needed.
 func newValidator(t *testing.T) *validator {
 	t.Helper()
 	v := &validator{schemas: map[string]*jsonschema.Schema{}, found: map[string]error{}}
@@ -116,7 +116,7 @@ func newValidator(t *testing.T) *validator {
 	return v
 }
 
-// closed adds to a schema that objects have no other fields: the API server drops them without an error.
+// closed forbids other fields in the objects of a schema: the API server drops them without an error.
 func closed(schema any) {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -183,7 +183,7 @@ func (v *validator) schema(t *testing.T, version string, o object) *jsonschema.S
 	return v.schemas[key]
 }
 
-// definitions loads the schemas of a version of Kubernetes from a directory by their base names.
+// definitions is a directory with the schemas of a version of Kubernetes, which it loads by their base names.
 type definitions string
 
 func (d definitions) Load(url string) (any, error) {
@@ -195,7 +195,7 @@ func (d definitions) Load(url string) (any, error) {
 	return jsonschema.UnmarshalJSON(file)
 }
 
-// The chart and the overlays make objects that Kubernetes accepts.
+// The chart and the overlays produce objects that Kubernetes accepts.
 func TestE2EHelmChartAndKustomize(t *testing.T) {
 	valid, binary, chart := newValidator(t), filepath.Join(t.TempDir(), "rewardwatch"), packagedChart(t)
 	run(t, "..", "go", "build", "-o", binary, "./cmd/rewardwatch")
@@ -224,7 +224,7 @@ func validatorRefuses(t *testing.T, v *validator) {
 	}
 }
 
-// consistent checks what no schema knows: objects fit to each other, and pods are confined.
+// consistent checks what schemas cannot: objects are consistent with each other, and pods are confined.
 func consistent(t *testing.T, v *validator, all []object) {
 	t.Helper()
 	maps := map[string]bool{}
@@ -290,8 +290,8 @@ func selects(selector, labels map[string]any) bool {
 	return len(selector) > 0
 }
 
-// confined checks that the pods of a workload meet Kubernetes' restricted standard with a root that cannot be written,
-// and that probes leave a restore as long as it takes.
+// confined checks that the pods of a workload meet Kubernetes' restricted standard with a read-only root, and that
+// probes allow enough time for a restore.
 func confined(t *testing.T, workload object) {
 	t.Helper()
 	pod := object(workload.strings("spec", "template", "spec"))
@@ -324,7 +324,8 @@ func confined(t *testing.T, workload object) {
 	}
 }
 
-// permitted checks that pods have a token of the API only if a role lets them create Jobs, and that no role permits more.
+// permitted checks that pods only have a token of the API if a role lets them create Jobs, and that no role permits
+// more.
 func permitted(t *testing.T, pod object, all []object) {
 	t.Helper()
 	roles := map[any]bool{}
@@ -358,7 +359,7 @@ func permitted(t *testing.T, pod object, all []object) {
 	}
 }
 
-// mounted checks that each mounted volume is there, and each mentioned ConfigMap, and that /data is mounted.
+// mounted checks that each mounted volume and each referenced ConfigMap exists, and that /data is mounted.
 func mounted(t *testing.T, workload object, maps map[string]bool) {
 	t.Helper()
 	pod := object(workload.strings("spec", "template", "spec"))
@@ -387,7 +388,7 @@ func mounted(t *testing.T, workload object, maps map[string]bool) {
 	}
 }
 
-// validConfig has the configuration of a ConfigMap checked by the service, with the files of directories in
+// validConfig lets the service check the configuration in a ConfigMap, with the files of directories in
 // /etc/rewardwatch.
 func validConfig(t *testing.T, binary string, config map[string]any, directories map[string]map[string]any) {
 	t.Helper()

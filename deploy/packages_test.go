@@ -20,7 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// exposure is the highest exposure of the unit that systemd may find, of 100.
+// exposure is the maximum exposure of the unit according to systemd, out of 100.
 const exposure = "20"
 
 func TestE2EPackages(t *testing.T) {
@@ -30,7 +30,8 @@ func TestE2EPackages(t *testing.T) {
 	t.Run("release", func(t *testing.T) { release(t, contents) })
 }
 
-// debianPackage is installed, started as its user, upgraded, removed and purged, by Debian's own dpkg in a directory.
+// debianPackage installs, starts as its user, upgrades, removes and purges the package, with Debian's own dpkg in a
+// directory.
 func debianPackage(t *testing.T, contents string) {
 	first, second := packages(t, contents, "deb")
 	root := debianRoot(t)
@@ -84,8 +85,8 @@ func debianPackage(t *testing.T, contents string) {
 	}
 }
 
-// rpmPackage is installed, upgraded and removed by rpm in a directory, where its scripts have no shell: they are those of the
-// Debian package.
+// rpmPackage installs, upgrades and removes the package with rpm in a directory, where its scripts have no shell: they
+// are those of the Debian package.
 func rpmPackage(t *testing.T, contents string) {
 	first, second := packages(t, contents, "rpm")
 	root := t.TempDir()
@@ -189,7 +190,7 @@ func debianRoot(t *testing.T) string {
 	return root
 }
 
-// starts runs what the unit runs, as its user if the test may, until it is healthy.
+// starts runs the unit's command, as its user if the test is allowed to, until it is healthy.
 func starts(t *testing.T, root, unit, at string) {
 	t.Helper()
 	user := regexp.MustCompile(`(?m)^rewardwatch:[^:]*:(\d+):(\d+):.*:/usr/sbin/nologin$`).FindStringSubmatch(read(t, root+"/etc/passwd"))
@@ -209,7 +210,7 @@ func starts(t *testing.T, root, unit, at string) {
 	defer stop()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &log, &log, root+"/var/lib/rewardwatch"
-	for _, dir := range []string{cmd.Dir, root + "/var/log/rewardwatch"} { // as systemd makes them
+	for _, dir := range []string{cmd.Dir, root + "/var/log/rewardwatch"} { // as created by systemd
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +235,7 @@ func starts(t *testing.T, root, unit, at string) {
 		}
 		body, err := io.ReadAll(w.Body)
 		healthy = err == nil && w.StatusCode == http.StatusOK && string(body) == "healthy\n"
-		_ = w.Body.Close() // it is read
+		_ = w.Body.Close() // already read
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	if err := <-ended; err != nil || !healthy {
@@ -251,7 +252,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// run returns what a command prints.
+// run returns the output of a command.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)

@@ -28,7 +28,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// slackMessage is what Alertmanager posts to a webhook of Slack.
+// slackMessage is what Alertmanager posts to a Slack webhook.
 type slackMessage struct{ Attachments []slackAttachment }
 
 type slackAttachment struct {
@@ -45,7 +45,7 @@ func (a slackAttachment) buttons() map[string]string {
 	return buttons
 }
 
-// teamsMessage is what Alertmanager posts to a workflow of Microsoft Teams: a card with a title and a text.
+// teamsMessage is what Alertmanager posts to a Microsoft Teams workflow: a card with a title and a text.
 type teamsMessage struct {
 	Attachments []struct {
 		Content struct{ Body []struct{ Text string } }
@@ -58,14 +58,14 @@ func channel(t *testing.T) (url string, posted <-chan []byte) {
 	bodies := make(chan []byte, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_, _ = io.WriteString(w, "ok") // as Slack: Alertmanager sends the message again without it
+		_, _ = io.WriteString(w, "ok") // like Slack: otherwise Alertmanager sends the message again
 		bodies <- body
 	}))
 	t.Cleanup(server.Close)
 	return server.URL, bodies
 }
 
-// nextOf returns the next message that is posted.
+// nextOf returns the next posted message.
 func nextOf[T any](t *testing.T, posted <-chan []byte) (m T) {
 	t.Helper()
 	select {
@@ -79,7 +79,7 @@ func nextOf[T any](t *testing.T, posted <-chan []byte) (m T) {
 	return m
 }
 
-// A real Alertmanager sends the chat message of receivers.yml, with a button for each page that the alert leads to.
+// A real Alertmanager sends the chat message of receivers.yml, with a button for each page that the alert links to.
 func TestE2EChatMessage(t *testing.T) {
 	slack, posted := channel(t)
 	am := startAlertmanagerOf(t, newAlertmanager, receiversFor(t, slack, "chat"))
@@ -103,7 +103,7 @@ func TestE2EChatMessage(t *testing.T) {
 	for name, url := range map[string]string{
 		"Approve or reject": "https://rw.example/retrain/rr_1/decide?token=a.b",
 		"Incident":          "https://rw.example/incidents/6dcbf0b8c1d2e3f4", "Mute": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act",
-		"Runbook": "https://docs.example/runbooks#rewarddrift", "Dashboard": "https://docs.example/runbooks#rewarddrift", // it has none
+		"Runbook": "https://docs.example/runbooks#rewarddrift", "Dashboard": "https://docs.example/runbooks#rewarddrift", // it has no dashboard
 	} {
 		if buttons[name] != url {
 			t.Errorf("the button %s leads to %q, want %q", name, buttons[name], url)
@@ -164,7 +164,7 @@ func TestE2EPage(t *testing.T) {
 	}
 }
 
-// The Mute button of an alert without a mute form of its own leads to a new silence of Alertmanager for just this alert.
+// The Mute button of an alert without its own mute form leads to a new silence in Alertmanager for only this alert.
 func TestE2EEveryAlertCanBeMuted(t *testing.T) {
 	slack, posted := channel(t)
 	am := startAlertmanagerOf(t, newAlertmanager, receiversFor(t, slack, "chat"))
@@ -194,7 +194,7 @@ func TestE2EEveryAlertCanBeMuted(t *testing.T) {
 	}
 }
 
-// get decodes the answer of a server.
+// get decodes the response of a server.
 func get(t *testing.T, address string, into any) {
 	t.Helper()
 	resp, err := http.Get(address)
@@ -207,8 +207,8 @@ func get(t *testing.T, address string, into any) {
 	}
 }
 
-// receiversFor returns receivers.yml in a directory with its templates. A receiver of it, whose webhook is at an address,
-// takes all alerts.
+// receiversFor returns receivers.yml in a directory with its templates. One of its receivers, whose webhook is at an
+// address, receives all alerts.
 func receiversFor(t *testing.T, webhook, receiver string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -229,8 +229,8 @@ func receiversFor(t *testing.T, webhook, receiver string) string {
 	return filepath.Join(dir, "receivers.yml")
 }
 
-// A channel that was told of an incident before its retraining waited for approval gets a message with the button, and
-// another one when it is decided.
+// A channel that was notified of an incident before its retraining waited for approval gets a message with the button,
+// and another one when the request is decided.
 func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
 	const link, page = "https://rw.example/retrain/rr_1/decide?token=a.b", "https://rw.example/incidents/i1"
 	const group = `checkout{env="prod-eu"}`
@@ -293,13 +293,13 @@ func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
 	}
 }
 
-// rendered returns what a template makes of the data of alerts.
+// rendered returns the output of a template for the data of alerts.
 func rendered(t *testing.T, name, alerts string) string {
 	t.Helper()
 	return renderedText(t, "{{ template \""+name+"\" . }}", alerts)
 }
 
-// renderedText returns what a text with templates becomes with the data of alerts.
+// renderedText returns a text with its templates filled from the data of alerts.
 func renderedText(t *testing.T, text, alerts string) string {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data.json")
@@ -309,7 +309,7 @@ func renderedText(t *testing.T, text, alerts string) string {
 	return command(t, amtool, "template", "render", "--template.glob=alertmanager/*.tmpl", "--template.text="+text, "--template.data="+data)
 }
 
-// A name from telemetry leads nowhere and calls no one in a chat, where a link can have any text.
+// A name from telemetry is neither a link nor a mention in a chat, where a link can have any text.
 func TestE2ENamesAreNoLinks(t *testing.T) {
 	const name = "<!channel> <https://evil.example|Approve> [Approve](https://evil.example)"
 	const one = `{"status":"firing","annotations":{"summary":"` + name + `","description":"` + name + `","evidence":"` + name + `"}}`
@@ -325,13 +325,13 @@ func TestE2ENamesAreNoLinks(t *testing.T) {
 				t.Errorf("%s: %s", template, got)
 			}
 		}
-		if got := rendered(t, "rewardwatch.title", alerts); !strings.Contains(got, name) { // plain text stays
+		if got := rendered(t, "rewardwatch.title", alerts); !strings.Contains(got, name) { // plain text is unchanged
 			t.Errorf("the subject of a mail: %s", got)
 		}
 	}
 }
 
-// The template for channels without buttons names every page, and has a part for each of several alerts.
+// The template for channels without buttons links to every page, and has a part for each of several alerts.
 func TestE2EMessageWithLinks(t *testing.T) {
 	const alerts = `{"receiver":"inbox","status":"firing","externalURL":"https://am.example","commonLabels":{"severity":"critical","policy":"checkout"},"alerts":[
 		{"status":"firing","annotations":{"summary":"one","description":"first","incident_url":"https://rw.example/incidents/1","dashboard_url":"https://g.example/d/1","runbook_url":"https://docs.example/1","mute_url":"https://rw.example/incidents/1#act","approval_url":"https://rw.example/retrain/rr_1/decide?token=a.b"}},
@@ -349,14 +349,15 @@ func TestE2EMessageWithLinks(t *testing.T) {
 	}
 }
 
-// pushedAlert is an alert as Rewardwatch pushes it.
+// pushedAlert is an alert as pushed by Rewardwatch.
 type pushedAlert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	EndsAt      time.Time         `json:"endsAt"`
 }
 
-// pushed returns the alerts that Rewardwatch pushes when an incident opens, when its retraining waits for approval, and when it closes.
+// pushed returns the alerts that Rewardwatch pushes when an incident opens, when its retraining waits for approval, and
+// when it closes.
 func pushed(t *testing.T) (opened, asked, closed pushedAlert) {
 	t.Helper()
 	address, posted := channel(t)
@@ -369,7 +370,7 @@ func pushed(t *testing.T) (opened, asked, closed pushedAlert) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
-	// Alerts that have not changed may be sent along.
+	// Unchanged alerts may be sent as well.
 	next := func(want func(pushedAlert) bool) pushedAlert {
 		for {
 			for _, a := range nextOf[[]pushedAlert](t, posted) {
@@ -397,7 +398,8 @@ func pushed(t *testing.T) (opened, asked, closed pushedAlert) {
 	return opened, asked, closed
 }
 
-// templatesOf returns the texts with templates of each receiver of receivers.yml, without those that only name a color or a severity.
+// templatesOf returns the texts with templates of each receiver in receivers.yml, without those that only set a color
+// or a severity.
 func templatesOf(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("alertmanager/receivers.yml")
@@ -433,9 +435,9 @@ func templatesOf(t *testing.T) map[string]string {
 	return out
 }
 
-// In every channel, the message of an alert that Rewardwatch pushes says what has drifted, since when and why, and leads to the
-// incident, the dashboard, the runbook and the form that mutes it, and where a retraining waits for a person, to the decision. The message of its end
-// says so.
+// In every channel, the message of an alert that Rewardwatch pushes says what has drifted, since when and why. It links
+// to the incident, the dashboard, the runbook and the mute form and, if a retraining waits for a person, to the
+// decision. The message of its end says so.
 func TestE2EEveryChannelLeadsSomewhere(t *testing.T) {
 	opened, asked, closed := pushed(t)
 	for receiver, text := range templatesOf(t) {
@@ -457,7 +459,7 @@ func TestE2EEveryChannelLeadsSomewhere(t *testing.T) {
 				got := renderedText(t, text, string(data))
 				a := tt.alert.Annotations
 				wanted := []string{tt.state + " ", a["summary"], a["description"], a["runbook_url"], a["dashboard_url"], a["mute_url"], a["incident_url"]}
-				if name == "approval" && receiver != "pager" { // which only pages of critical incidents
+				if name == "approval" && receiver != "pager" { // it only pages for critical incidents
 					wanted = append(wanted, a["approval_url"])
 				}
 				if name == "firing" {

@@ -20,7 +20,7 @@ import (
 	"testing"
 )
 
-// release is made of the packages, the chart and the Python package, as `make release` does, which adds the image.
+// release makes a release of the packages, the chart and the Python package, like `make release`, which adds the image.
 func release(t *testing.T, contents string) {
 	makefile := read(t, "../Makefile")
 	tool := func(name, version string) string {
@@ -73,7 +73,8 @@ func release(t *testing.T, contents string) {
 	}
 }
 
-// verifiesDownload checks one file of a release with the commands of the page, which find a file that is not the one released.
+// verifiesDownload checks one file of a release with the commands of the page, which detect a file that differs from
+// the released one.
 func verifiesDownload(t *testing.T, dir, gpg string) {
 	t.Helper()
 	commands := regexp.MustCompile(`(?m)^gpg --verify .*\nsha256sum .*$`).FindString(read(t, "../docs/operating.md"))
@@ -113,14 +114,14 @@ func verifiesDownload(t *testing.T, dir, gpg string) {
 	}
 }
 
-// signer is whose key signs the release of the test.
+// signer is the owner of the key that signs the test release.
 const signer = "release@rewardwatch.example"
 
-// keyring makes a key and returns the setting by which gpg finds it.
+// keyring creates a key and returns the setting with which gpg finds it.
 func keyring(t *testing.T) string {
 	t.Helper()
 	home := "GNUPGHOME=" + t.TempDir()
-	t.Cleanup(func() { // the agent that gpg has started
+	t.Cleanup(func() { // the agent started by gpg
 		kill := exec.CommandContext(context.WithoutCancel(t.Context()), "gpgconf", "--kill", "all")
 		kill.Env = append(os.Environ(), home)
 		if out, err := kill.CombinedOutput(); err != nil {
@@ -131,7 +132,8 @@ func keyring(t *testing.T) string {
 	return home
 }
 
-// checksums returns those of all files of a directory but SHA256SUMS and its signature, as sha256sum prints them.
+// checksums returns the checksums of all files in a directory except SHA256SUMS and its signature, in the format of
+// sha256sum.
 func checksums(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := os.ReadDir(dir) // sorted
@@ -147,7 +149,7 @@ func checksums(t *testing.T, dir string) string {
 	return sums.String()
 }
 
-// billOfMaterials checks that a bill lists every module that is linked, with its version.
+// billOfMaterials checks that a bill of materials lists every linked module with its version.
 func billOfMaterials(t *testing.T, file, binary string) {
 	t.Helper()
 	var bill struct {
@@ -183,7 +185,7 @@ func billOfMaterials(t *testing.T, file, binary string) {
 	}
 }
 
-// What `make release` runs makes every kind of file in one directory, before the checksums are made.
+// The commands of `make release` create every kind of file in one directory before the checksums are created.
 func TestE2EReleaseMakesEveryKind(t *testing.T) {
 	said := run(t, "..", "env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "make", "--dry-run", "--always-make", "release", "VERSION=1.2.3")
 	from := 0

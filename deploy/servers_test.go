@@ -72,7 +72,7 @@ func TestE2EWhoIsTold(t *testing.T) {
 	}
 }
 
-// A telemetry fault may be of a signal that has nothing to do with the drift: it must not hold back a page.
+// A telemetry fault may affect a signal that is unrelated to the drift, so it must not suppress a page.
 func TestE2EAFaultHoldsBackNoDrift(t *testing.T) {
 	am := startAlertmanager(t, ownConfig)
 	am.post(t,
@@ -108,10 +108,10 @@ func TestE2EAPageSilencesItsOwnTicket(t *testing.T) {
 	am.waitFor(t, map[string]string{"page": "active", "ticket": "suppressed", "other-job": "active", "lag": "active"})
 }
 
-// ownConfig is the configuration of this directory.
+// ownConfig is the configuration in this directory.
 const ownConfig = "alertmanager/alertmanager.yml"
 
-// alertmanager is a real one.
+// alertmanager is a real Alertmanager.
 type alertmanager struct{ url string }
 
 func startAlertmanager(t *testing.T, config string) alertmanager {
@@ -119,7 +119,7 @@ func startAlertmanager(t *testing.T, config string) alertmanager {
 	return startAlertmanagerOf(t, "prometheus-alertmanager", config)
 }
 
-// The Alertmanager that knows all receivers of receivers.yml; Debian's is older.
+// The Alertmanager that supports all receivers of receivers.yml; Debian's is older.
 const (
 	newAlertmanager = "../.cache/bin/alertmanager-v0.28.1"
 	amtool          = "../.cache/bin/amtool-v0.28.1"
@@ -165,7 +165,7 @@ func (a alertmanager) postAlerts(t *testing.T, body ...map[string]any) {
 	}
 }
 
-// waitFor polls until the incidents are in the wanted states: Alertmanager takes alerts in behind its answer.
+// waitFor polls until the incidents are in the wanted states: Alertmanager processes alerts after its response.
 func (a alertmanager) waitFor(t *testing.T, want map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -209,7 +209,7 @@ func (a alertmanager) states(t *testing.T) map[string]string {
 	return states
 }
 
-// command returns what a command that succeeds prints on its standard output.
+// command returns the standard output of a command, which must succeed.
 func command(t *testing.T, args ...string) string {
 	t.Helper()
 	var stderr strings.Builder

@@ -39,7 +39,7 @@ const (
 	crashURLFile   = "REWARDWATCH_TEST_CRASH_URL_FILE"
 )
 
-// crashTargets share the work, one delivery at a time each.
+// crashTargets is the number of targets, which share the work and receive one delivery at a time each.
 const crashTargets = 4
 
 // onceTrainer acts once on each id, like receivers of Standard Webhooks.

@@ -76,7 +76,7 @@ func testOrdersOfALearner(t *testing.T, on storage) {
 	}
 }
 
-// Such an order is refused for a policy that does not learn all the time.
+// Such an order is refused for a policy that does not learn continuously.
 func testOrdersNeedALearner(t *testing.T, on storage) {
 	for name, learns := range map[string]func(string) bool{"unknown": nil, "frozen": func(string) bool { return false }} {
 		synctest.Test(t, func(t *testing.T) {

@@ -70,8 +70,8 @@ func shows(shown finding.Shown) func(*alerts.Incident) {
 	return func(i *alerts.Incident) { i.Alarms[0].OffPolicy = &finding.OffPolicy{Shown: shown} }
 }
 
-// The keys of triggers that use only old rules must stay, because otherwise a restart with a new build would end
-// their cooldowns.
+// The keys of triggers that use only old rules must not change. Otherwise a restart with a new build would end their
+// cooldowns.
 func TestTriggerKeysStay(t *testing.T) {
 	for want, trigger := range map[string]Trigger{
 		"incident(*) -> trainer":             {On: OnIncident, Target: "trainer", Cooldown: 1, Lasting: 1, Approval: true, Recipe: "x", Severity: alerts.Warning},
@@ -116,7 +116,7 @@ func testApprovalWhereConfigured(t *testing.T, on storage) {
 	})
 }
 
-// A drift orders nothing before it has lasted, by the clock of its telemetry however fast that is, also across a
+// A drift orders nothing until it has lasted long enough, by the clock of its telemetry at any speed, also across a
 // restart.
 func testLasting(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
@@ -220,7 +220,7 @@ func testSchedule(t *testing.T, on storage) {
 	})
 }
 
-// Of the slots at which nothing ran, the newest is used, unless it is too old.
+// Of the slots at which nothing was running, the most recent one is used, unless it is too old.
 func testSlotsMissed(t *testing.T, on storage) {
 	for name, test := range map[string]struct {
 		cron string

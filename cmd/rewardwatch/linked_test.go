@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The binary has neither the broker of the demo nor helpers of tests.
+// The binary contains neither the demo's broker nor test helpers.
 func TestBinaryLinksNoBroker(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
@@ -25,7 +25,7 @@ func TestBinaryLinksNoBroker(t *testing.T) {
 	}
 }
 
-// Test code is linked only because a package of River imports its own helpers of tests.
+// Test code is only linked because a package of River imports its own test helpers.
 func TestOnlyRiverLinksTestCode(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", `{{$by := .ImportPath}}{{range .Imports}}{{$by}} {{.}}{{"\n"}}{{end}}`, ".").Output()
 	if err != nil {
@@ -47,7 +47,7 @@ func TestOnlyRiverLinksTestCode(t *testing.T) {
 	}
 }
 
-// isTestCode reports whether a package is only of use in tests.
+// isTestCode reports whether a package is only useful in tests.
 func isTestCode(name string) bool {
 	for _, prefix := range []string{
 		"testing", "net/http/httptest", "github.com/stretchr/testify", "go.uber.org/goleak", "github.com/riverqueue/river/rivershared/riversharedtest",

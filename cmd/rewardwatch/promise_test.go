@@ -15,12 +15,13 @@ import (
 
 var update = flag.Bool("update", false, "write what the release promises")
 
-// nextRelease is the file of the release that is in the making. It is rewritten by `go test ./cmd/rewardwatch -run Promise
-// -update` until the release is tagged. From then on it stays, and the release after it gets a file of its own.
+// nextRelease is the file of the next release. It is rewritten by `go test ./cmd/rewardwatch -run Promise -update`
+// until the release is tagged. From then on it does not change, and the next release gets its own file.
 const nextRelease = "0.1.txt"
 
-// promises returns what users build on, a line each: keys of the configuration with their types, metrics with their labels,
-// and the paths and fields of the API. The pages that they are read from are complete by tests of their packages.
+// promises returns what users rely on, one per line: keys of the configuration with their types, metrics with their
+// labels, and the paths and fields of the API. Tests of their packages ensure that the pages that they are read from
+// are complete.
 func promises(t *testing.T) []string {
 	t.Helper()
 	read := func(file string) []byte {
@@ -51,7 +52,7 @@ func promises(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(lines))
 }
 
-// schema is what an answer or a body of the API looks like.
+// schema describes a response or a body of the API.
 type schema struct {
 	Type                 any
 	Ref                  string `json:"$ref"`
@@ -64,10 +65,10 @@ type schema struct {
 	Required             []string
 }
 
-// content is what a body of the API may be, by media type.
+// content is the possible content of an API body, by media type.
 type content map[string]struct{ Schema schema }
 
-// api adds the paths with their parameters, what they take and return, and the schemas that these name.
+// api adds the paths with their parameters, what they accept and return, and the schemas that these refer to.
 func api(t *testing.T, openapi []byte, lines map[string]bool) {
 	t.Helper()
 	var page struct {
@@ -113,7 +114,7 @@ func api(t *testing.T, openapi []byte, lines map[string]bool) {
 	}
 }
 
-// What is asked may be left out where it could be, and what is answered goes on to be there where it always was.
+// Optional parts of requests remain optional, and parts that responses always had remain in them.
 const (
 	asked    = false
 	answered = true
@@ -122,8 +123,8 @@ const (
 	isThere = ": is there"
 )
 
-// promised adds what a schema promises under a name: its type, the schema that it names, the values of an enumeration, and
-// the same of what it consists of.
+// promised adds what a schema promises under a name: its type, the schema that it refers to, the values of an
+// enumeration, and the same for its components.
 func promised(t *testing.T, name string, s schema, direction bool, lines map[string]bool) {
 	t.Helper()
 	choices := slices.Concat(s.OneOf, s.AnyOf, s.AllOf)
@@ -166,7 +167,7 @@ func promised(t *testing.T, name string, s schema, direction bool, lines map[str
 	}
 }
 
-// A change of the API that breaks what reads it takes a promise away.
+// A change of the API that breaks its clients removes a promise.
 func TestPromisesOfTheAPI(t *testing.T) {
 	const page = `{"paths":{"/x":{"get":{"parameters":[{"name":"state","in":"query","schema":{"enum":["open","closed"]}}],
 		"responses":{"200":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/List"}}}}}}}},
@@ -201,7 +202,8 @@ func TestPromisesOfTheAPI(t *testing.T) {
 	}
 }
 
-// What a release has promised is there in every build after it: what users wrote against it goes on to work. More may be added.
+// Every build keeps the promises of earlier releases, so that what users have built on them continues to work. New
+// promises may be added.
 func TestPromisesOfReleasesAreKept(t *testing.T) {
 	now := promises(t)
 	if len(now) < 800 {

@@ -14,14 +14,15 @@ import (
 	"testing"
 )
 
-// quotedWords is how many words in a row a page must quote as the program has them. Fewer also stand by chance in other
-// texts.
+// quotedWords is the number of consecutive words that a page must quote as the program has them. Shorter sequences also
+// occur by chance in other texts.
 const quotedWords = 4
 
-// ownPages draw diagrams, or are compared with the output of their commands by tests of the verbs.
+// ownPages contain diagrams, or are compared with the output of their commands by tests of the verbs.
 var ownPages = map[string]bool{"architecture.md": true, "bring-your-telemetry.md": true, "getting-started.md": true}
 
-// What pages quote is what the program prints: as its strings, its templates and the golden files of its tests have it.
+// What pages quote is what the program prints, according to its strings, its templates and the golden files of its
+// tests.
 func TestDocsQuoteWhatTheProgramPrints(t *testing.T) {
 	printed := printedTexts(t, "../..")
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -52,8 +53,8 @@ func TestDocsQuoteWhatTheProgramPrints(t *testing.T) {
 // between separates texts: no phrase crosses it.
 const between = "\n¦\n"
 
-// printedTexts returns the strings of the Go code, the templates and the golden files below a directory. What only tests
-// contain is not printed.
+// printedTexts returns the strings of the Go code, the templates and the golden files below a directory. Strings in
+// tests are not printed.
 func printedTexts(t *testing.T, root string) string {
 	t.Helper()
 	var all strings.Builder
@@ -80,8 +81,8 @@ func printedTexts(t *testing.T, root string) string {
 	return strings.Join(strings.Fields(all.String()), " ")
 }
 
-// textsOf calls found with each text of a Go file and its place: a string literal, or a sum of strings, in which %s stands
-// for the others.
+// textsOf calls found with each text of a Go file and its place: a string literal, or a sum of strings, in which %s
+// replaces other operands.
 func textsOf(file string, found func(place, text string)) error {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, file, nil, 0)
@@ -122,7 +123,7 @@ func textsOf(file string, found func(place, text string)) error {
 	return nil
 }
 
-// A page may not quote what only a test contains, nor two texts as one.
+// A page must not quote what only a test contains, nor two texts as one.
 func TestPrintedTexts(t *testing.T) {
 	root := t.TempDir()
 	for file, text := range map[string]string{
@@ -158,8 +159,8 @@ var (
 	plainWords = regexp.MustCompile("[A-Za-z][a-z]+(?: [a-z]+)+")
 )
 
-// quotes returns what a page quotes: the output in its blocks without a language or of the console, and the words in its
-// code spans.
+// quotes returns what a page quotes: the output in its blocks without a language or with the language console, and the
+// words in its code spans.
 func quotes(page string) (all []string) {
 	inBlock, language, prose := false, "", strings.Builder{}
 	for line := range strings.Lines(page) {
@@ -185,14 +186,14 @@ func quotes(page string) (all []string) {
 	return all
 }
 
-// notPrinted returns the first words in a row of a quotation that are printed nowhere, "" if all are. The first two of a
-// quotation may be a name that the program fills in.
+// notPrinted returns the first sequence of words in a quotation that is printed nowhere; empty if there is none. The
+// first two words of a quotation may be a name that the program fills in.
 func notPrinted(quote, printed string) string {
 	words := strings.Fields(quote)
 	for i := 0; i+quotedWords <= len(words); i++ {
 		in := strings.Join(words[i:i+quotedWords], " ")
 		named := i < 2 && (strings.Contains(printed, "%s "+strings.Join(words[2:i+quotedWords], " ")) ||
-			strings.Contains(printed, "%s %s "+strings.Join(words[3:i+quotedWords], " "))) // a name, and which way it moved
+			strings.Contains(printed, "%s %s "+strings.Join(words[3:i+quotedWords], " "))) // a name, and the direction in which it moved
 		if !strings.Contains(printed, in) && !named && !filledIn(words[i:i+quotedWords], printed) {
 			return in
 		}

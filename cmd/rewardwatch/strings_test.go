@@ -11,13 +11,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// proseRule is a rule of deploy/lint/prose at level error: a pattern, and what Vale would say of it.
+// proseRule is a rule of deploy/lint/prose at level error: a pattern, and Vale's message.
 type proseRule struct {
 	pattern *regexp.Regexp
 	file    string
 }
 
-// proseRules reads the rules that .vale.ini applies to pages and comments.
+// proseRules returns the rules that .vale.ini applies to pages and comments.
 func proseRules(t *testing.T) []proseRule {
 	t.Helper()
 	files, err := filepath.Glob("../../deploy/lint/prose/Rewardwatch/*.yml")
@@ -61,7 +61,7 @@ func faultsOf(text string, rules []proseRule) (faults []string) {
 	return faults
 }
 
-// What the program prints follows the rules of prose: every text of its code that has several words, and its templates.
+// The program's output follows the prose rules: every text of its code with several words, and its templates.
 func TestStringsFollowTheRulesOfProse(t *testing.T) {
 	rules := proseRules(t)
 	texts := 0

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// toolchain returns the Go that go.mod names.
+// toolchain returns the Go version that go.mod names.
 func toolchain(t *testing.T) string {
 	t.Helper()
 	mod, err := os.ReadFile("../../go.mod")
@@ -24,10 +24,10 @@ func toolchain(t *testing.T) string {
 	return string(name[1])
 }
 
-// The standard library of an older Go has known holes, so neither the environment nor an image may choose it.
+// The standard library of an older Go has known vulnerabilities, so neither the environment nor an image may choose it.
 func TestMakeUsesTheToolchainOfTheModule(t *testing.T) {
 	needed := toolchain(t)
-	// Instead of go: it says the version that Go would choose, without a download.
+	// A fake go command: it prints the version that Go would choose, without a download.
 	fake := "#!/bin/sh\n[ \"$GOTOOLCHAIN\" = local ] && echo $INSTALLED || echo $CHOSEN\n"
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(fake), 0o700); err != nil {
@@ -54,7 +54,7 @@ func TestMakeUsesTheToolchainOfTheModule(t *testing.T) {
 	}
 }
 
-// Their versions are those that Renovate finds by its expression, and raises with the toolchain.
+// Renovate finds these versions by its expression, and updates them with the toolchain.
 func TestGeneratedImagesAreBuiltWithTheToolchain(t *testing.T) {
 	text, err := os.ReadFile("../../.github/renovate.json")
 	if err != nil {
@@ -94,7 +94,7 @@ func TestGeneratedImagesAreBuiltWithTheToolchain(t *testing.T) {
 	}
 }
 
-// What removes files fetches nothing.
+// Targets that remove files do not fetch anything.
 func TestMakeCleanNeedsNoGo(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho \"$GOTOOLCHAIN $*\" >>"+dir+"/asked\n"), 0o700); err != nil {

@@ -422,7 +422,7 @@ func TestRunOutlivesTheService(t *testing.T) {
 	}
 }
 
-// An order that is delivered again after a crash is not run again, but its outcome is reported again.
+// An order that is delivered again after a crash does not run again, but its outcome is reported again.
 func TestStartedAgain(t *testing.T) {
 	g := newRig(t)
 	c := g.script("echo x >> starts", "exit 4")

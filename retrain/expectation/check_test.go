@@ -295,7 +295,7 @@ func TestStatisticOfASample(t *testing.T) {
 // The estimate of a mean and of an sd is known; for a quantile, only the number of units below the value is.
 func TestEstimate(t *testing.T) {
 	for statistic, want := range map[string]float64{"mean": 3, "sd": 2, "median": 0} {
-		c := New(Condition{Statistic: statistic, Comparison: ">", Value: want, Over: 200}) // which nothing decides
+		c := New(Condition{Statistic: statistic, Comparison: ">", Value: want, Over: 200}) // nothing decides it
 		if _, known := c.Estimate(); known {
 			t.Errorf("%s: an estimate without units", statistic)
 		}

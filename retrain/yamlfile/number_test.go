@@ -36,7 +36,7 @@ func TestTooLargeNumbers(t *testing.T) {
 		"1e999":                  {large, large},
 		"1.5e999":                {large, large},
 		"-1.5e999":               {large, large},
-		"1e6":                    {"", ""}, // which JSON Schema also accepts as whole
+		"1e6":                    {"", ""}, // JSON Schema also accepts it as a whole number
 		"2.5e1":                  {"", ""},
 		"1.25e1":                 {whole + "1.25e1", ""},
 		"1e16":                   {whole + "1e16", ""}, // floats skip whole numbers there

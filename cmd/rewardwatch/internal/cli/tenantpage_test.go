@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// The service runs with the example of docs/tenants.md, and what a tenant sends over HTTP reaches the topic that the page
+// The service runs with the example of docs/tenants.md. What a tenant sends over HTTP reaches the topic that the page
 // names and is judged as the tenant's.
 func TestServiceWithTheDocumentedTenants(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestServiceWithTheDocumentedTenants(t *testing.T) {
 	p.interrupt(t)
 }
 
-// documentedTenants writes the example of docs/tenants.md with an address of a broker, and its files.
+// documentedTenants writes the example of docs/tenants.md with the address of a broker, and its files.
 func documentedTenants(t *testing.T, broker string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/tenants.md")

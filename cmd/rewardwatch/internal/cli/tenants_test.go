@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 )
 
-// tenantsConfig is the configuration of a service without Kafka with two tenants, each with a token for its agents and one
-// for its people.
+// tenantsConfig returns the configuration of a service without Kafka with two tenants, each with a token for its agents
+// and one for its people.
 func tenantsConfig(t *testing.T) (cfgFile string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,10 +49,10 @@ func (p *process) as(t *testing.T, name, method, path, body string) (status int,
 	return answerTo(t, r)
 }
 
-// policiesOf returns the policies that the holder of a token sees.
+// policiesOf returns the policies that the holder of a token can see.
 func (p *process) policiesOf(t *testing.T, name string) (out []string) {
 	t.Helper()
-	var answer struct{ Baselines []wire.Baseline } // of each group, also without one
+	var answer struct{ Baselines []wire.Baseline } // of each group, including those without one
 	if status, said := p.as(t, name, http.MethodGet, "/api/v1/baselines", ""); status != http.StatusOK || json.Unmarshal([]byte(said), &answer) != nil {
 		t.Fatalf("%s: %d %s", name, status, said)
 	}
@@ -63,8 +63,8 @@ func (p *process) policiesOf(t *testing.T, name string) (out []string) {
 	return slices.Compact(out)
 }
 
-// Through the whole service, agents of a tenant send only its telemetry, its people see only its policies, and what it has
-// beyond its quota is told.
+// In the whole service, agents of a tenant can only send its telemetry, its people can only see its policies, and what
+// exceeds its quota is reported.
 func TestServiceOfTenants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts the service")

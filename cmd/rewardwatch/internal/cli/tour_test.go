@@ -15,14 +15,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// The tour, and the folder of its pictures. TestE2ETour of the console makes those of pages, TestTourOfDashboards those of
-// dashboards.
+// The tour, and the directory of its pictures. TestE2ETour of the console makes the pictures of pages,
+// TestTourOfDashboards those of dashboards.
 const (
 	tourPage    = docsDir + "/tour.md"
 	picturesDir = docsDir + "/pictures"
 )
 
-// Every picture of the tour exists, is shown, and is small. No other is kept.
+// Every picture of the tour exists, is shown, and is small. There are no other pictures.
 func TestPicturesOfTheTour(t *testing.T) {
 	const most, mostTogether = 150 << 10, 1200 << 10
 	page := testkit.Read(t, tourPage)
@@ -65,7 +65,7 @@ func TestPicturesOfTheTour(t *testing.T) {
 	}
 }
 
-// README.md shows what replay prints.
+// README.md shows the output of replay.
 func TestAlarmOfReadme(t *testing.T) {
 	for _, c := range commandsOf(testkit.Read(t, docsDir+"/../README.md")) {
 		rest := "\n" + runVerb("replay", exampleFile).out
@@ -82,7 +82,7 @@ func TestAlarmOfReadme(t *testing.T) {
 	}
 }
 
-// The picture of a terminal is what explain prints of the alarm in the telemetry of docs/getting-started.md.
+// The picture of a terminal is the output of explain for the alarm in the telemetry of docs/getting-started.md.
 func TestTerminalOfTheTour(t *testing.T) {
 	alarms, scores := filepath.Join(t.TempDir(), "alarms.ndjson"), filepath.Join(t.TempDir(), "scores.ndjson")
 	if err := os.WriteFile(alarms, []byte(runVerb("replay", "--output", "json", "--scores", scores, exampleFile).out), 0o600); err != nil {
@@ -95,7 +95,8 @@ func TestTerminalOfTheTour(t *testing.T) {
 	testkit.SameAsFile(t, picturesDir+"/terminal.svg", terminalPicture("$ rewardwatch explain 8e2717 --from alarms.ndjson --scores scores.ndjson\n"+got.out))
 }
 
-// terminalPicture draws text as a terminal shows it, as SVG. Each line has the width of its characters whatever the font.
+// terminalPicture returns text as it appears in a terminal, as SVG. The width of each line follows its characters in
+// any font.
 func terminalPicture(text string) string {
 	const wide, high, margin = 7.2, 17, 16
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -113,7 +114,7 @@ func terminalPicture(text string) string {
 		}
 		fmt.Fprintf(&b, `<text x="%d" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs" xml:space="preserve">`,
 			margin, margin+high*i+12, wide*float64(utf8.RuneCountInString(line)))
-		_ = xml.EscapeText(&b, []byte(line)) // a Builder takes everything
+		_ = xml.EscapeText(&b, []byte(line)) // writing to a Builder does not fail
 		b.WriteString("</text>\n")
 	}
 	return b.String() + "</svg>\n"

@@ -15,11 +15,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 )
 
-// shop makes telemetry in which an impression begins an episode and only a click ends it, so that most never end. One agent
-// serves everyone, or each visitor is an agent.
+// shop returns telemetry in which an impression begins an episode and only a click ends it, so that most episodes never
+// end. Either one agent serves all visitors, or each visitor is an agent.
 func shop(seed uint64, visitors bool, impressions int, rate func(i int) float64) *fleet {
 	f, rng := newFleet(seed, 0), rand.New(rand.NewPCG(seed, 11))
-	clicks := map[int][]int{} // by when they come
+	clicks := map[int][]int{} // by the decision with which they arrive
 	add := func(i int, event map[string]any) {
 		f.ts = f.ts.Add(time.Second)
 		event["ts"], event["policy"], event["env"] = f.ts.Format(time.RFC3339Nano), "shop", "prod"
@@ -45,7 +45,8 @@ func shop(seed uint64, visitors bool, impressions int, rate func(i int) float64)
 	return f
 }
 
-// Where only clicks end an episode and clicks become rarer, what is not judged is told. It is found as inspect proposes.
+// If only clicks end an episode and clicks become rarer, replay reports what is not judged. With the proposal of
+// inspect, the change is found.
 func TestSimReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -101,7 +102,7 @@ func TestSimReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// A share of episodes without an end that stays as it is, is told where it is the larger one, and is no change.
+// A constant share of episodes without an end is reported if it is the majority, but is not a change.
 func TestSimReplayTellsNoChangeOfEpisodesWithoutAnEnd(t *testing.T) {
 	for _, rate := range []float64{.2, .7, 1} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {

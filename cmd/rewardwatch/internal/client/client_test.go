@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/certtest"
 )
 
-// answering serves over TLS, to clients with a certificate of the authority, how they identify themselves.
+// answering serves over TLS, to clients with a certificate of the authority, how they have identified themselves.
 func answering(t *testing.T, a *certtest.Authority, ask tls.ClientAuthType) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func answering(t *testing.T, a *certtest.Authority, ask tls.ClientAuthType) *htt
 	return s
 }
 
-// said asks a service with the given flags, and returns how it was identified.
+// said sends a request to a service with the given flags, and returns how it was identified.
 func said(t *testing.T, flags ...string) (string, error) {
 	t.Helper()
 	var c Client
@@ -55,7 +55,7 @@ func TestServicesOverTLS(t *testing.T) {
 	secret := testkit.WriteFile(t, "a password\n")
 	for _, tt := range []struct {
 		flags     []string
-		said, why string // "" for no error
+		said, why string // empty for no error
 	}{
 		{[]string{"--server", open.URL, "--ca-file", a.File}, "", ""},
 		{[]string{"--server", open.URL, "--ca-file", a.File, "--token-file", secret}, "Bearer a password", ""},
@@ -86,7 +86,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Policies are named by anybody. In an address, the names "." and ".." would lead to another resource.
+// Anyone can name policies. In an address, the names "." and ".." would lead to another resource.
 func TestNamesThatLeadElsewhere(t *testing.T) {
 	asked := ""
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// forgetOrder is the record of an order.
+// forgetOrder returns the record of an order.
 func (r *unitsRig) forgetOrder(policy string) []byte {
 	r.t.Helper()
 	b, err := r.records.Forget(ingest.ForgetOrder{Policy: policy, By: "ann", Why: "a test", At: time.Now().UnixNano()})
@@ -20,7 +20,8 @@ func (r *unitsRig) forgetOrder(policy string) []byte {
 	return b
 }
 
-// An order that comes over the units topic is carried out where the policy is judged, and everybody drops its open episodes.
+// An order that arrives over the units topic is carried out where the policy is judged, and all instances drop its open
+// episodes.
 func TestForgetOrdersOverTheUnitsTopic(t *testing.T) {
 	r := newUnitsRig(t, enginetest.NewMemory())
 	k := unitPartition("ranker", rigPartitions)
@@ -51,7 +52,8 @@ func TestForgetOrdersOverTheUnitsTopic(t *testing.T) {
 	r.feeds.Revoke(0)
 }
 
-// A rebalance does not wait for a worker that is to forget, and the order is carried out by who judges the policy next.
+// A rebalance does not wait for a worker that is to forget, and the order is carried out by the instance that judges
+// the policy next.
 func TestForgetOrdersOutliveAGeneration(t *testing.T) {
 	r := newUnitsRig(t, enginetest.NewMemory())
 	k := int32(unitPartition("ranker", rigPartitions))
@@ -91,7 +93,7 @@ func TestForgetOrdersOutliveAGeneration(t *testing.T) {
 	}
 }
 
-// openEpisodes counts the open episodes of a feed, once it has dropped those of policies that are forgotten.
+// openEpisodes returns the number of a feed's open episodes after it has dropped those of forgotten policies.
 func openEpisodes(t *testing.T, f *engine.PartitionFeed) int {
 	t.Helper()
 	if err := f.Process(t.Context(), nil); err != nil {

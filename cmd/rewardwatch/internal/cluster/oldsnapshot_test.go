@@ -14,14 +14,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// storedReader is the reader of the stored snapshot, without an order to forget.
+// storedReader returns the reader of the stored snapshot, without an order to forget.
 func storedReader(t *testing.T, r *unitsRig) *unitReader {
 	t.Helper()
 	d := r.reader(0)
 	for i := range int64(3) {
 		u := &ingest.Unit{}
 		ingesttest.Fill(u)
-		u.Propensity, u.Decisions, u.Steps, u.Labels, u.Shown = nil, nil, nil, nil, false // no build of that format had them
+		u.Propensity, u.Decisions, u.Steps, u.Labels, u.Shown = nil, nil, nil, nil, false // builds of that format had none of these
 		u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"})
 		u.Pos, u.Ord = ingest.Position{Partition: 1, Offset: 30 + i, Record: 2}, int32(i)
 		u.First.Partition, u.Last.Partition = 1, 1
@@ -40,7 +40,7 @@ func storedReader(t *testing.T, r *unitsRig) *unitReader {
 	return d
 }
 
-// What a build of format 2 has saved of a partition of the units topic is read as it was.
+// The state of a units partition saved by a build of format 2 is restored unchanged.
 func TestReaderOfFormat2IsRead(t *testing.T) {
 	old, err := os.ReadFile(filepath.Join("testdata", "snapshots", "2", "reader"))
 	if err != nil {

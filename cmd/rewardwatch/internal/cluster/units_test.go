@@ -29,10 +29,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// topicInMemory is a units topic whose brokers can be away.
+// topicInMemory is a units topic whose brokers can be unavailable.
 type topicInMemory struct {
 	mu      sync.Mutex
-	away    chan struct{} // closed when they are back; nil while they are not away
+	away    chan struct{} // closed when they are available again; nil while they are available
 	records map[int][]kafkalog.Record
 }
 
@@ -50,7 +50,7 @@ func (l *topicInMemory) Append(ctx context.Context, partition int, records ...ka
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range records {
-		records[i].Offset = int64(len(l.records[partition])) // as a Log does
+		records[i].Offset = int64(len(l.records[partition])) // like a Log
 		l.records[partition] = append(l.records[partition], records[i])
 	}
 	return nil
@@ -74,7 +74,7 @@ func (l *topicInMemory) ReadOn(_ context.Context, partition int, from, _ int64, 
 	return int64(len(records)), nil
 }
 
-// messages returns what a partition holds, to be read.
+// messages returns the content of a partition, in the form in which it is read.
 func (l *topicInMemory) messages(partition int) (out []ingest.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *unitsRig) must(err error) {
 	}
 }
 
-// reader takes over a partition of the units topic, and feeds it all there is.
+// reader takes over a partition of the units topic, and feeds all of its content to the reader.
 func (r *unitsRig) reader(partition int32) *unitReader {
 	r.t.Helper()
 	r.readers.Begin(rigPartitions)
@@ -143,8 +143,8 @@ func episodeAt(offset int64) ingest.Event {
 	return ingesttest.Episode(0, offset, "ranker", time.Now().Add(-time.Hour+time.Duration(offset)*time.Second))
 }
 
-// Units that come again, as their partition of the telemetry was read again after a crash, are judged once; those of another
-// reading of it are others.
+// Units that arrive again, because their partition of the telemetry was read again after a crash, are judged once.
+// Those of another reading of the partition are different units.
 func TestUnitsThatComeAgainAreLeftOut(t *testing.T) {
 	t.Parallel()
 	r := newUnitsRig(t, enginetest.NewMemory())
@@ -156,7 +156,7 @@ func TestUnitsThatComeAgainAreLeftOut(t *testing.T) {
 		}
 		_, err := f.Out.Keep()
 		r.must(err)
-		r.markOf(0, 1, time.Now()) // as of a partition that has been read to its end
+		r.markOf(0, 1, time.Now()) // as for a partition that has been read to its end
 	}
 	f := r.feeds.Feed(0)
 	var saved bytes.Buffer
@@ -164,7 +164,7 @@ func TestUnitsThatComeAgainAreLeftOut(t *testing.T) {
 	r.must(f.Snapshot(&saved))
 	write(f, 10, 20)
 	r.feeds.Ending()
-	r.feeds.Revoke(0) // unsaved, as in a crash
+	r.feeds.Revoke(0) // without a save, as in a crash
 	r.feeds.Begin(1)
 	f = r.feeds.Feed(0)
 	r.must(f.Restore(&saved))
@@ -191,14 +191,14 @@ func TestUnitsThatComeAgainAreLeftOut(t *testing.T) {
 	write(f, 0, 5)
 	r.must(d.ProcessMessages(t.Context(), r.topic.messages(int(k))))
 	testkit.Eventually(t, "five more units", func() bool { return r.judged() == 35 })
-	if late := testutil.ToFloat64(r.pipeline.Metrics.Late); late > 5 { // but for those of the other reading
+	if late := testutil.ToFloat64(r.pipeline.Metrics.Late); late > 5 { // except for those of the other reading
 		t.Errorf("%v units came too late to be put in order", late)
 	}
 	r.readers.Ending()
 	r.readers.Revoke(k)
 }
 
-// Marks go to every partition of the units topic, behind the units before them, and seldom enough.
+// Marks are written to every partition of the units topic, after the preceding units, and rarely enough.
 func TestMarksAreWrittenBehindTheirUnits(t *testing.T) {
 	r := newUnitsRig(t, enginetest.NewMemory())
 	r.feeds.Begin(3)
@@ -237,8 +237,8 @@ func TestMarksAreWrittenBehindTheirUnits(t *testing.T) {
 	}
 }
 
-// While the brokers are away the telemetry waits. The end of a generation is not held up, nothing is saved that is not
-// written, and what was written is all up to some unit.
+// While the brokers are unavailable, the telemetry waits. The end of a generation is not delayed, nothing that is not
+// written is saved, and what was written is complete up to some unit.
 func TestBrokersThatAreAwayHoldUpTheTelemetryOnly(t *testing.T) {
 	t.Parallel()
 	r := newUnitsRig(t, enginetest.NewMemory())
@@ -266,7 +266,7 @@ func TestBrokersThatAreAwayHoldUpTheTelemetryOnly(t *testing.T) {
 	if err := f.Snapshot(&bytes.Buffer{}); !errors.Is(err, kafkalog.ErrNotWritten) {
 		t.Errorf("a snapshot of what is not written gives %v", err)
 	}
-	if took := time.Since(began); took > ackedForSave+time.Minute { // the brokers stay away
+	if took := time.Since(began); took > ackedForSave+time.Minute { // the brokers remain unavailable
 		t.Errorf("the generation ended after %s", took)
 	}
 	close(r.topic.away)
@@ -275,7 +275,7 @@ func TestBrokersThatAreAwayHoldUpTheTelemetryOnly(t *testing.T) {
 		return r.writer.queues[k].Await(t.Context(), nil, 0, f.Out.(*writtenPartition).put[k])
 	}
 	r.must(written())
-	r.must(f.Process(t.Context(), []ingest.Event{episodeAt(40_000)})) // behind what was not written
+	r.must(f.Process(t.Context(), []ingest.Event{episodeAt(40_000)})) // after what was not written
 	r.feeds.Revoke(0)
 	r.must(written())
 	next := int64(0)
@@ -294,8 +294,8 @@ func TestBrokersThatAreAwayHoldUpTheTelemetryOnly(t *testing.T) {
 	}
 }
 
-// A damaged record is counted and left out; one of another version ends the service, and so does a units topic that has
-// grown, before or while it is read.
+// A damaged record is counted and skipped. A record of another version ends the service, and so does a units topic that
+// has grown, before or while it is read.
 func TestUnitsThatCannotBeRead(t *testing.T) {
 	r := newUnitsRig(t, enginetest.NewMemory())
 	d := r.reader(0)
@@ -317,7 +317,7 @@ func TestUnitsThatCannotBeRead(t *testing.T) {
 	r.readers.Revoke(0)
 }
 
-// stuck are effects that cannot be told of anything until their context ends, as with a ledger that cannot be reached.
+// stuck are effects that block until their context ends, as if the ledger could not be reached.
 type stuck struct {
 	enginetest.Memory
 	entered chan struct{}
@@ -330,7 +330,8 @@ func (s *stuck) Changed(ctx context.Context, _ []alerts.Change) error {
 	return context.Cause(ctx)
 }
 
-// driftUntilStuck feeds a policy that drifts, in a goroutine, until its worker cannot go on and the way to it is full.
+// driftUntilStuck feeds a policy that drifts, in a goroutine, until its worker cannot continue and the queue to it is
+// full.
 func driftUntilStuck(t *testing.T, s *stuck, process func(i int64, e ingest.Event) error) (stopped <-chan error, stop func()) {
 	t.Helper()
 	done, end := make(chan error, 1), make(chan struct{})
@@ -360,11 +361,12 @@ func driftUntilStuck(t *testing.T, s *stuck, process func(i int64, e ingest.Even
 	case <-time.After(10 * time.Minute):
 		t.Fatal("nothing drifted")
 	}
-	time.Sleep(300 * time.Millisecond) // so that the way fills
+	time.Sleep(300 * time.Millisecond) // so that the queue fills
 	return done, func() { close(end) }
 }
 
-// A rebalance waits for no worker that waits for its ledger, and what it was given is kept for who reads the partition next.
+// A rebalance does not wait for a worker that waits for its ledger, and what the worker was given is kept for the next
+// reader of the partition.
 func TestRebalanceDoesNotWaitForAWorker(t *testing.T) {
 	s := &stuck{Memory: *enginetest.NewMemory(), entered: make(chan struct{})}
 	cfg := engine.DefaultSettings()
@@ -396,7 +398,7 @@ func TestRebalanceDoesNotWaitForAWorker(t *testing.T) {
 	}
 }
 
-// Workers that are taken away are waited for a moment, then they may tell and save nothing more.
+// Workers that are taken away get a moment to end. After that, they must not report or save anything.
 func TestWorkersThatDoNotEndAreLeft(t *testing.T) {
 	s := &stuck{Memory: *enginetest.NewMemory(), entered: make(chan struct{})}
 	r := newUnitsRig(t, s)
@@ -435,13 +437,13 @@ func TestWorkersThatDoNotEndAreLeft(t *testing.T) {
 	if took := time.Since(began); took > 8*time.Second { // leavePatience is 10 s
 		t.Errorf("the workers were left after %s", took)
 	}
-	d.Workers.Wg.Wait() // it ends as soon as it may
+	d.Workers.Wg.Wait() // it ends as soon as it can
 	if after := testutil.ToFloat64(saves); after != before || len(r.pipeline.All()) != 0 {
 		t.Errorf("%v saves after it was told to give up, %d policies", after-before, len(r.pipeline.All()))
 	}
 }
 
-// An order of a person, too, gives up where the worker may not tell of it any more.
+// A person's order is also given up if its worker must no longer report it.
 func TestOrderGivesUpWithItsWorker(t *testing.T) {
 	r := newUnitsRig(t, enginetest.NewMemory())
 	d := r.reader(0)
@@ -465,7 +467,7 @@ func TestOrderGivesUpWithItsWorker(t *testing.T) {
 	d.Workers.Wg.Wait()
 }
 
-// markOf writes a mark of a partition, of so many of the telemetry, that another instance reads.
+// markOf writes a mark of a telemetry partition, one of the given number of partitions, that another instance reads.
 func (r *unitsRig) markOf(partition, partitions int32, ts time.Time) {
 	r.t.Helper()
 	m, err := r.records.Mark(ingest.UnitMark{Partition: partition, Partitions: partitions, TS: ts.UnixNano(), At: time.Now().UnixNano()})
@@ -475,7 +477,7 @@ func (r *unitsRig) markOf(partition, partitions int32, ts time.Time) {
 	}
 }
 
-// written counts the units of a policy that are in the topic.
+// written returns the number of a policy's units in the topic.
 func (r *unitsRig) written(policy string) (n int) {
 	r.t.Helper()
 	for _, m := range r.topic.messages(unitPartition(policy, rigPartitions)) {
@@ -488,8 +490,8 @@ func (r *unitsRig) written(policy string) (n int) {
 	return n
 }
 
-// Units that others hold in memory until a partition that is behind has been read as far are bounded by who writes them: also
-// where that instance judges nothing, and where its workers know only how far all had been read a while ago.
+// Writers limit the units that readers keep in memory until a slower partition has been read as far. This also holds if
+// the writing instance judges nothing, and if its workers only know an older position of all partitions.
 func TestWritersWaitForPartitionsThatAreBehind(t *testing.T) {
 	for name, judges := range map[string]bool{"without workers": false, "with workers that lag": true} {
 		t.Run(name, func(t *testing.T) {
@@ -500,7 +502,7 @@ func TestWritersWaitForPartitionsThatAreBehind(t *testing.T) {
 			var d *unitReader
 			if judges {
 				d = r.reader(0)
-				r.markOf(0, 2, at(0)) // of the same partition, by its owner before
+				r.markOf(0, 2, at(0)) // of the same partition, by its previous owner
 				r.markOf(1, 2, at(100))
 				r.must(d.ProcessMessages(t.Context(), r.topic.messages(0)))
 			}
@@ -538,7 +540,7 @@ func TestWritersWaitForPartitionsThatAreBehind(t *testing.T) {
 	}
 }
 
-// While the limit of memory is passed units are read slowly, but not where many wait for what is further on.
+// While the memory limit is exceeded, units are read slowly, but not if many of them wait for later ones.
 func TestUnitsThatWaitForMarksAreNotSlowed(t *testing.T) {
 	r := newUnitsRig(t, enginetest.NewMemory())
 	k := int32(unitPartition("ranker", rigPartitions))
@@ -578,8 +580,8 @@ func TestUnitsThatWaitForMarksAreNotSlowed(t *testing.T) {
 	}
 }
 
-// pinnedRig is a rig with a policy whose baseline lies in offsets that are gone, one whose baseline cannot be read while
-// the brokers are away, and others. It reads units.
+// pinnedRig returns a rig that reads units. It has a policy whose baseline is in offsets that no longer exist, one
+// whose baseline cannot be read while the brokers are unavailable, and others.
 func pinnedRig(t *testing.T, away func() bool) (r *unitsRig, read func(d *unitReader, policy string, offset int64)) {
 	t.Helper()
 	r = newUnitsRig(t, enginetest.NewMemory())
@@ -609,7 +611,8 @@ func pinnedRig(t *testing.T, away func() bool) (r *unitsRig, read func(d *unitRe
 	}
 }
 
-// A baseline whose offsets are gone stops its own policy only, and says so; one that cannot be read for a while is waited for.
+// A baseline whose offsets no longer exist only stops its own policy, with a message; for one that temporarily cannot
+// be read, the policy waits.
 func TestPinnedBaselinesInACluster(t *testing.T) {
 	t.Parallel()
 	failures := 1
@@ -632,7 +635,8 @@ func TestPinnedBaselinesInACluster(t *testing.T) {
 	}
 }
 
-// A rebalance does not wait for a baseline, and what is to be judged by it is kept for who reads the partition next.
+// A rebalance does not wait for a baseline, and the units that wait for it are kept for the next reader of the
+// partition.
 func TestRebalanceDoesNotWaitForABaseline(t *testing.T) {
 	t.Parallel()
 	var back atomic.Bool
@@ -662,7 +666,7 @@ func TestRebalanceDoesNotWaitForABaseline(t *testing.T) {
 	}
 }
 
-// The marks that are written do not go beyond it either, whichever partition they are of.
+// Written marks do not go beyond the limit either, for any partition.
 func TestMarksKeepToTheLimit(t *testing.T) {
 	r := newUnitsRig(t, enginetest.NewMemory())
 	start := time.Unix(1_000_000, 0)

@@ -49,7 +49,8 @@ func TestConfigDocsSayWhatTheCodeReads(t *testing.T) {
 	testkit.SameAsFile(t, "../../../../docs/configuration.md", d.text.String())
 }
 
-// configDocs writes a section for every struct of the configuration, from its fields, their defaults and their comments.
+// configDocs writes a section for every struct of the configuration, from its fields, their defaults and their
+// comments.
 type configDocs struct {
 	t        *testing.T
 	text     strings.Builder
@@ -113,7 +114,7 @@ func wrapped(prose string) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// isSection tells structs with keys, and lists and maps of them, from values.
+// isSection distinguishes structs with keys, and lists and maps of them, from values.
 func isSection(v reflect.Value) bool {
 	t := v.Type()
 	if t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
@@ -148,7 +149,7 @@ func typeName(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// defaultText is empty for a key without a default.
+// defaultText returns the default of a key; empty if there is none.
 func defaultText(v reflect.Value) string {
 	if v.Type() == reflect.TypeFor[json.RawMessage]() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
 		return ""

@@ -168,7 +168,7 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-// A fleet's budget is shared out evenly, and the stricter of the two budgets holds for a policy.
+// A fleet's budget is divided evenly, and the stricter of the two budgets applies to a policy.
 func TestFleetBudgetReachesEveryPolicy(t *testing.T) {
 	c, err := Load("testdata/fleet.good.yml")
 	if err != nil {
@@ -183,7 +183,7 @@ func TestFleetBudgetReachesEveryPolicy(t *testing.T) {
 	}
 }
 
-// A configuration that would be read for ever, or never, is refused.
+// A configuration file that could be read forever, or never, is refused.
 func TestConfigIsARegularFile(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "rewardwatch.yml")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -196,7 +196,7 @@ func TestConfigIsARegularFile(t *testing.T) {
 	}
 }
 
-// A first run as a user without rights makes its state below the working directory.
+// A first run as an unprivileged user creates its state below the working directory.
 func TestDefaultStateLiesInTheWorkingDirectory(t *testing.T) {
 	c := Default()
 	for name, path := range map[string]string{

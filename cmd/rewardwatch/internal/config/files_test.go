@@ -47,7 +47,7 @@ retrain: {targets: [{name: trainer, webhook: "https://trainer.example/", secret_
 	}
 }
 
-// People put files next to the configuration, as for other programs, and have to learn why they are not found.
+// If people put files next to the configuration, as with other programs, an error says why they are not found.
 func TestRelativePathsSayWhereTheyStart(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "rewardwatch.yml")
@@ -65,7 +65,7 @@ func TestRelativePathsSayWhereTheyStart(t *testing.T) {
 	}
 }
 
-// A trigger whose recipe orders something else than a retraining needs policies that learn all the time.
+// A trigger whose recipe orders something other than a retraining requires policies that learn continuously.
 func TestWarningsOfRefusedOrders(t *testing.T) {
 	dir := t.TempDir()
 	text := `{order: freeze, contract: {objective: o, hypothesis: h, expected: "mean return > 1 over 100 episodes within 24h", owner: w}}`
@@ -104,7 +104,8 @@ func TestWarningsOfRefusedOrders(t *testing.T) {
 	}
 }
 
-// Secrets that cross a network without encryption are pointed out; those for this machine, or encrypted ones, are not.
+// There is a warning for secrets that cross a network without encryption, but not for those that stay on this machine
+// or are encrypted.
 func TestSecretsInClearTextAreWarnedOf(t *testing.T) {
 	secret := testkit.WriteFile(t, "s3cr3t")
 	for text, want := range map[string][]string{

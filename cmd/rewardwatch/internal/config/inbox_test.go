@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// The example of the documentation takes telemetry of each of its tenants over HTTP, and it belongs to the tenant.
+// The example of the documentation receives telemetry of each of its tenants over HTTP, and assigns it to the tenant.
 func TestInboxesOfTheDocumentedTenants(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/tenants.md")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestInboxesOfTheDocumentedTenants(t *testing.T) {
 	}
 }
 
-// What a tenant sends goes to a topic of its own, or to one of no tenant.
+// What a tenant sends goes to its own topic, or to one without a tenant.
 func TestInboxOfATenant(t *testing.T) {
 	for _, tt := range []struct{ topics, tenant, want string }{
 		{"[{topic: b}, {topic: a}, {topic: all}]", "ads", "a"},

@@ -18,7 +18,7 @@ func TestFilesAreThoseOfATopic(t *testing.T) {
 		topic  string
 		files  []string
 		mapped bool
-		side   []int // topics whose files are read side by side
+		side   []int // topics whose files are read in parallel
 		err    string
 	}{
 		"no topics":     {},

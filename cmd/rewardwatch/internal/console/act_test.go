@@ -18,7 +18,7 @@ import (
 
 const somePage = "/incidents/5f0c2e9a11d04b7c"
 
-// order is the form of an incident as a person sends it with one of its buttons.
+// order returns the form of an incident as a person submits it with one of its buttons.
 func order(button string) url.Values {
 	return url.Values{"decision": {button}, "by": {"ann"}, "why": {"the new prices are known"}, "seen-rr_waits": {"1"}, "recipe": {"ranker"}, "target": {"trainer"}}
 }
@@ -69,7 +69,7 @@ func TestDecidingOnARetrainingBesideTheHeadline(t *testing.T) {
 		r := newRig(t)
 		r.logIn()
 		wants(t, "the page", r.send(http.MethodGet, somePage, nil), 200, `value="`+verb+` rr_waits"`)
-		for range 2 { // a second click is no second decision
+		for range 2 { // a second click is not a second decision
 			if w := r.send(http.MethodPost, somePage, order(verb+" rr_waits")); w.Code != http.StatusSeeOther {
 				t.Fatalf("%s gives %d\n%s", verb, w.Code, w.Body)
 			}
@@ -85,7 +85,7 @@ func TestDecidingOnARetrainingBesideTheHeadline(t *testing.T) {
 	wants(t, "a page that is out of date", r.send(http.MethodPost, somePage, stale), 409, "No change: the request is")
 }
 
-// While a request of the incident waits, no second one can be asked for.
+// While a request of the incident waits, another one cannot be asked for.
 func TestAskingForARetraining(t *testing.T) {
 	r := newRig(t)
 	r.logIn()
@@ -119,7 +119,7 @@ func TestActionsThatAreRefused(t *testing.T) {
 		says   string
 	}{
 		"nobody":        {"comment", func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must have 1 to 200"},
-		"no reason":     {"mute 1h", func(f url.Values) { f.Del("why") }, nil, 400, `name="by" value="ann"`}, // what was written is not lost
+		"no reason":     {"mute 1h", func(f url.Values) { f.Del("why") }, nil, 400, `name="by" value="ann"`}, // the input is not lost
 		"no time":       {"mute ", nil, nil, 400, "Enter when the mute ends, as YYYY-MM-DD HH:MM."},
 		"no date":       {"mute ", func(f url.Values) { f.Set("until", "23:00") }, nil, 400, "The end of the mute has no date"},
 		"a passed time": {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, "The end of the mute has passed"},
@@ -153,7 +153,7 @@ func TestActionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Beside the headline are only the mutes that hold; the story has all of them.
+// Only current mutes are shown beside the headline; the story has all of them.
 func TestLatestDecisionsOfAnIncident(t *testing.T) {
 	at := func(kind alerts.DecisionKind, minute int, until time.Time) alerts.Decision {
 		return alerts.Decision{Kind: kind, By: "ann", Why: fmt.Sprint("reason ", minute), At: someTime.Add(time.Duration(minute) * time.Minute), Until: until}
@@ -179,7 +179,7 @@ func TestLatestDecisionsOfAnIncident(t *testing.T) {
 	}
 }
 
-// A mute of months is rather a slip of the keyboard, or forgotten before it ends: the form says so while it holds.
+// A mute of months is probably a typo, or will be forgotten before it ends. The form says so while it is in force.
 func TestLongMutesAreQuestioned(t *testing.T) {
 	for length, warns := range map[time.Duration]bool{30 * 24 * time.Hour: false, 400 * 24 * time.Hour: true} {
 		r := newRig(t)
@@ -198,7 +198,7 @@ func TestLongMutesAreQuestioned(t *testing.T) {
 	}
 }
 
-// What has closed can be commented on, and no longer muted or accepted.
+// A closed incident can be commented on, but no longer muted or accepted.
 func TestActionsOnAClosedIncident(t *testing.T) {
 	r := newRig(t)
 	r.logIn()
@@ -214,7 +214,7 @@ func TestActionsOnAClosedIncident(t *testing.T) {
 	}
 }
 
-// Logging in returns to the page that a person comes from, and the header says who is logged in.
+// Logging in returns to the page that a person comes from, and the header shows who is logged in.
 func TestLoggingInReturns(t *testing.T) {
 	r := newRig(t)
 	page := r.send(http.MethodGet, "/retrain?state=met", nil)

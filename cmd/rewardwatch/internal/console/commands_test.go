@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A command that is copied from a page asks the service that showed it, whatever its address.
+// A command that is copied from a page is sent to the service that showed the page, regardless of its address.
 func TestCommandsNameTheServer(t *testing.T) {
 	const text = "accept it (rewardwatch incident accept 9f3c51aa00d7e214) to go on; rewardwatch explain 0fa1"
 	for name, test := range map[string]struct{ external, host, proto, want string }{
@@ -43,7 +43,7 @@ func TestIncidentNamesTheServerInCommands(t *testing.T) {
 	wants(t, "the incident", r.send(http.MethodGet, somePage, nil), 200, "<code>rewardwatch explain 5f0c2e9a11d04b7c --server http://example.com</code>")
 }
 
-// A page with a form that was refused keeps what was entered: it is not read again by itself.
+// A page with a form that was refused keeps the input: it does not reload by itself.
 func TestPagesAreReadAgainWithoutARefusedForm(t *testing.T) {
 	r := newRig(t)
 	r.logIn()
@@ -59,7 +59,8 @@ func TestPagesAreReadAgainWithoutARefusedForm(t *testing.T) {
 	}
 }
 
-// What asked for a retraining stands on top of its page: what drifted since when and by how much, with the incident.
+// The reason for a retraining is at the top of its page: what has drifted since when and by how much, with the
+// incident.
 func TestRequestBeginsWithItsDrift(t *testing.T) {
 	r := newRig(t)
 	body := r.send(http.MethodGet, "/retrain/rr_waits", nil).Body.String()

@@ -42,12 +42,12 @@ func newRig(t *testing.T) *rig {
 	r.view = &madeUp{incidents: append(closedToo(i), i)}
 	r.orders = &madeUpOrders{view: r.view}
 	r.console = New(r.view, r.orders, r.desk, tokenIs(&r.token), func() time.Time { return r.now }, zerolog.New(&r.log))
-	r.console.delivery = 0 // nothing delivers
+	r.console.delivery = 0 // there is no delivery
 	r.console.Register(r.mux)
 	return r
 }
 
-// send asks as the browser would, and keeps the cookie that it is given.
+// send sends a request like the browser, and keeps the cookie that it receives.
 func (r *rig) send(method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
 	q := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
 	if method == http.MethodPost {
@@ -79,12 +79,12 @@ func (r *rig) logIn() {
 	}
 }
 
-// decision is the form of the page as a person fills it in.
+// decision returns the form of the page as a person fills it in.
 func decision(what string, seen int) url.Values {
 	return url.Values{"decision": {what}, "seen": {strconv.Itoa(seen)}, "by": {"ann"}, "why": {"the new prices are known"}}
 }
 
-// wants fails the test unless an answer has a status and says something.
+// wants fails the test unless a response has a status and contains a text.
 func wants(t *testing.T, what string, w *httptest.ResponseRecorder, code int, says string) {
 	t.Helper()
 	if w.Code != code || !strings.Contains(w.Body.String(), says) {
@@ -101,7 +101,7 @@ func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 	}
 	refused := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
 	wants(t, "a decision without a login", refused, 401, "Log in first.")
-	wants(t, "it", refused, 401, "<dd>the new prices are known</dd>") // what was written is not lost
+	wants(t, "it", refused, 401, "<dd>the new prices are known</dd>") // the input is not lost
 	wants(t, "a wrong token", r.send(http.MethodPost, "/login", url.Values{"token": {"correct"}, "next": {"retrain/rr_waits"}}), 401, "Invalid token.")
 	if r.cookie != nil || r.desk.decided != 0 {
 		t.Fatalf("a wrong token gives %v, %d decisions", r.cookie, r.desk.decided)
@@ -186,7 +186,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// A proxy may hand on a Host of its own; what people see is the configured address.
+// A proxy may pass on a different Host; people see the configured address.
 func TestFormsThroughAProxy(t *testing.T) {
 	a := someAccess()
 	a.ExternalURL = "https://drift.example/rewardwatch"
@@ -280,7 +280,7 @@ func TestWhatIsDecided(t *testing.T) {
 	}
 }
 
-// A second click is the same decision; another person's is not.
+// A second click is the same decision; another person's click is not.
 func TestARequestIsDecidedOnce(t *testing.T) {
 	r := newRig(t)
 	r.logIn()
@@ -299,7 +299,7 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// What a person has decided is known again whatever has become of the request since; what he has not decided never is.
+// A person's own decision is recognized regardless of the later state of the request; another decision never is.
 func TestASecondClickIsNoSecondDecision(t *testing.T) {
 	dispatcher := func(r *rig, id string) { r.desk.move(id, ledger.StateDelivered, "rewardwatch", "") }
 	for name, tt := range map[string]struct {
@@ -332,7 +332,8 @@ func TestASecondClickIsNoSecondDecision(t *testing.T) {
 	}
 }
 
-// A page that was opened after an earlier decision of the same person is a new one, though name and reason are the same.
+// A decision on a page that was opened after an earlier decision of the same person is a new one, even with the same
+// name and reason.
 func TestTheSameDecisionOnANewPage(t *testing.T) {
 	r := newRig(t)
 	r.logIn()
@@ -396,7 +397,7 @@ func TestASlowLedger(t *testing.T) {
 	})
 }
 
-// A request that no target has accepted so far says so at the top, with the reason.
+// If no target has accepted a request yet, the top of its page says so, with the reason.
 func TestFailedDeliveriesAreOnTop(t *testing.T) {
 	r := newRig(t)
 	q := &r.desk.requests[0]
@@ -416,7 +417,7 @@ func TestFailedDeliveriesAreOnTop(t *testing.T) {
 	}
 }
 
-// The page after an approval shows the delivery, which takes milliseconds. One that takes longer is not waited for.
+// The page after an approval shows the delivery, which takes milliseconds. It does not wait for one that takes longer.
 func TestApprovalWaitsForTheDelivery(t *testing.T) {
 	for name, tt := range map[string]struct{ takes, waits time.Duration }{
 		"fast": {50 * time.Millisecond, 60 * time.Millisecond},

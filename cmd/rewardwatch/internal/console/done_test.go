@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// Below the headline stands whether anyone was alerted, and who asked for a retraining.
+// Below the headline, the page says whether anyone was alerted, and who asked for a retraining.
 func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 	muted := func(i *alerts.Incident) {
 		i.MutedUntil = someTime.Add(time.Hour)
@@ -63,7 +63,7 @@ func TestWhoAskedForARetraining(t *testing.T) {
 	}
 }
 
-// A button of a request that has gone out says what it does.
+// The button of a request that has been sent says what it does.
 func TestButtonsSayWhatTheyDo(t *testing.T) {
 	for state, want := range map[ledger.State][2]string{
 		ledger.StateAwaitingApproval: {">Approve</button>", "reject a request that should not happen, and withdraw one that is no longer needed."},
@@ -89,7 +89,7 @@ func TestButtonsSayWhatTheyDo(t *testing.T) {
 	}
 }
 
-// What people did with a request is told with who and when, on the page of its incident and on its own.
+// People's decisions on a request are shown with name and time, on the page of its incident and on its own page.
 func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 	r := newRig(t)
 	for _, step := range []struct {
@@ -121,7 +121,7 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 	wants(t, "the list", r.send(http.MethodGet, "/retrain", nil), 200, "Rejected: not now")
 }
 
-// The next form of a browser has the name that a person last gave, unless a token tells it.
+// The next form in a browser has the name that a person last entered, unless it follows from a token.
 func TestFormsRememberTheName(t *testing.T) {
 	v := &madeUp{incidents: []alerts.Incident{someIncident()}}
 	mux := http.NewServeMux()
@@ -171,7 +171,8 @@ func TestOtherSignalsAreOthers(t *testing.T) {
 	}
 }
 
-// The first sentences of an incident that has ended say by what. What a retraining has mended was not accepted.
+// The first sentences of an ended incident say how it ended. An incident that a retraining has repaired was not
+// accepted.
 func TestLeadSaysHowAnIncidentEnded(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	i := v.incidents[0]

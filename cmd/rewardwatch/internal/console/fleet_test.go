@@ -72,7 +72,8 @@ func TestFleetTellsOfTheWorstGroup(t *testing.T) {
 	}
 }
 
-// An incident that is still open although all is back hides no group that is worse, and the state is told since it is that one.
+// An incident that is still open although its group has recovered does not hide a worse group, and the time of the
+// state refers to the latter.
 func TestOpenIncidentOfAGroupThatIsBack(t *testing.T) {
 	v := madeUpFleet(3, someTime)
 	back, faulty := &v.summaries[0].Groups[0], v.summaries[1].Groups[0]
@@ -97,7 +98,8 @@ func TestOpenIncidentOfAGroupThatIsBack(t *testing.T) {
 	}
 }
 
-// Every page tells the same of an incident: since when by the earliest onset, how far by what still drifts, and that it is muted.
+// All pages show the same about an incident: since when by the earliest onset, how far by what still drifts, and that
+// it is muted.
 func TestPagesAgreeOnAnIncident(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	i := &v.incidents[0]
@@ -128,7 +130,8 @@ func TestPagesAgreeOnAnIncident(t *testing.T) {
 	}
 }
 
-// A group whose telemetry is faulty is in that state since the fault began, also while an incident of it is open.
+// The state of a group with a telemetry fault dates from the beginning of the fault, even if one of its incidents is
+// open.
 func TestFaultDuringAnIncident(t *testing.T) {
 	v := madeUpFleet(2, someTime)
 	v.summaries = v.summaries[1:]
@@ -171,7 +174,7 @@ func TestFleetFinds(t *testing.T) {
 	}
 }
 
-// All of a thousand policies are found, page by page, and no page is large.
+// All of a thousand policies can be found by paging, and no page is large.
 func TestThousandPolicies(t *testing.T) {
 	const n = 1000
 	c := consoleOf(madeUpFleet(n, someTime), nil)
@@ -226,7 +229,7 @@ func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 			t.Errorf("without %q the page is %s", want, body)
 		}
 	}
-	// A request is shown by the same words, color and link wherever it stands, also one of a strange id.
+	// A request is shown with the same words, color and link everywhere, even one with an unusual ID.
 	q := &kept.requests[0]
 	q.ID, q.Kind, q.State = "~a/b", ledger.KindRollback, ledger.StateDeadLetter
 	for path, link := range map[string]string{"/": `href="./retrain/~a%2Fb">Rollback of`, "/policies/policy-0000": `href="./../retrain/~a%2Fb"`} {
@@ -241,7 +244,7 @@ func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 	}
 }
 
-// What did not fit is counted, and can be found.
+// What does not fit is counted, and can be found.
 func TestWhatIsCutIsCounted(t *testing.T) {
 	const n = 2*maxAttention + 3
 	v, kept := &madeUp{courses: map[ingest.Group]plots.Course{}}, &madeUpDesk{}
@@ -303,7 +306,8 @@ func TestFleetCountsBaselines(t *testing.T) {
 	}
 }
 
-// A row has the time since when as well as how long ago that was, and the attention how the version changed.
+// A row shows the time of the state as well as how long ago it was, and the attention list shows how the version
+// changed.
 func TestFleetHasTimesAndVersions(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	i := &v.incidents[0]

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The page of a guard's incident says what it has seen, and releases it.
+// The page of a guard's incident shows what the guard has seen, and can release it.
 func TestThePageOfAGuard(t *testing.T) {
 	r := newRig(t)
 	i := someIncident()

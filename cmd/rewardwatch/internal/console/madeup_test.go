@@ -20,7 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// madeUp shows what a test has put into it.
+// madeUp shows the data that a test has put into it.
 type madeUp struct {
 	summaries []*finding.Summary
 	incidents []alerts.Incident
@@ -47,7 +47,7 @@ func (v *madeUp) History(_ context.Context, g ingest.Group) (history.Record, err
 
 var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
 
-// consoleOf makes a console of made-up data, with a clock that stands.
+// consoleOf returns a console of artificial data, with a fixed clock.
 func consoleOf(v View, d Desk) *Console {
 	return New(v, &madeUpOrders{}, d, someAccess(), func() time.Time { return someTime }, zerolog.Nop())
 }
@@ -64,7 +64,8 @@ func get(c *Console, path string, headers ...string) *httptest.ResponseRecorder 
 	return w
 }
 
-// madeUpFleet is a fleet of which the first policy drifts, the second has a telemetry fault, the third warms up and all others are ok.
+// madeUpFleet returns a fleet whose first policy drifts, whose second one has a telemetry fault, whose third one warms
+// up, and whose others are OK.
 func madeUpFleet(n int, now time.Time) *madeUp {
 	v := &madeUp{courses: map[ingest.Group]plots.Course{}}
 	for i := range n {
@@ -79,7 +80,7 @@ func madeUpFleet(n int, now time.Time) *madeUp {
 
 var madeUpSignals = []string{"action", "episode_length", "outcome.conversion", "return", "reward"}
 
-// addPolicy adds a policy of one group of whose streams the return is in the state, and all where they warm up.
+// addPolicy adds a policy with one group whose return is in the given state; all streams are if it is warming up.
 func (v *madeUp) addPolicy(name string, state finding.State, now time.Time) {
 	g := ingest.NewGroup(name, ingest.Label{Name: "env", Value: "prod-eu"})
 	versions := ingest.Versions{Policy: "2026-11-01.3", Env: "41", Reward: "r7"}
@@ -153,7 +154,7 @@ func madeUpStream(signal string, state finding.State) finding.StreamSummary {
 	return s
 }
 
-// courseTo makes scores of an hour that wander, and end where the streams stand.
+// courseTo returns random scores of an hour that end at those of the streams.
 func courseTo(now time.Time, streams []finding.StreamSummary) plots.Course {
 	const points = 180
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -178,7 +179,7 @@ func courseTo(now time.Time, streams []finding.StreamSummary) plots.Course {
 	return c
 }
 
-// tokenIs is access by a token, which a test can change.
+// tokenIs returns access by a token, which a test can change.
 func tokenIs(token *string) session.Access {
 	return session.Access{Tokens: func(context.Context) ([]access.Token, error) {
 		if *token == "" {

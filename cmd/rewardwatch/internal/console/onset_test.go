@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// retrainedWhileOpen is an incident to which a retrained policy has added the drift of another signal.
+// retrainedWhileOpen returns an incident to which a retrained policy has added the drift of another signal.
 func retrainedWhileOpen() alerts.Incident {
 	i := someIncident()
 	action := i.Alarms[1]
@@ -26,7 +26,7 @@ func retrainedWhileOpen() alerts.Incident {
 	return i
 }
 
-// The headline gives the onset of the incident only to signals that began with it.
+// The headline shows the onset of the incident only for signals that began with it.
 func TestHeadlineTellsLaterSignalsApart(t *testing.T) {
 	open := retrainedWhileOpen()
 	over := closed(open)
@@ -50,7 +50,7 @@ func TestHeadlineTellsLaterSignalsApart(t *testing.T) {
 	}
 }
 
-// Versions are those of the onset. One that came later says by when.
+// Versions are those of the onset. For one that came later, the time is shown.
 func TestVersionsAreThoseOfTheOnset(t *testing.T) {
 	i := retrainedWhileOpen()
 	want := []versionPart{
@@ -67,7 +67,7 @@ func TestVersionsAreThoseOfTheOnset(t *testing.T) {
 	}
 }
 
-// Evidence such as "actions did not change" says of which time it speaks once another signal has joined.
+// Evidence such as "actions did not change" names the time it refers to once another signal has joined.
 func TestEvidenceSaysOfWhichOnset(t *testing.T) {
 	i := retrainedWhileOpen()
 	v := madeUpFleet(1, someTime)
@@ -90,7 +90,7 @@ func TestEvidenceSaysOfWhichOnset(t *testing.T) {
 	}
 }
 
-// The effect of an alarm that has resolved is not that of now.
+// The effect of a resolved alarm is not shown as the current one.
 func TestPageTellsThatADriftIsOver(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	path := "/incidents/" + v.incidents[0].ID
@@ -105,7 +105,7 @@ func TestPageTellsThatADriftIsOver(t *testing.T) {
 	}
 }
 
-// What ended with a reset did not return to its baseline; what had returned before is resolved.
+// A signal that ended with a reset did not return to its baseline; one that had returned before is resolved.
 func TestAlarmsOfAResetAreNotResolved(t *testing.T) {
 	i := closed(someIncident())
 	i.Alarms[1].ResolvedAt.Ordinal--
@@ -123,7 +123,7 @@ func TestAlarmsOfAResetAreNotResolved(t *testing.T) {
 	}
 }
 
-// A closed incident says that its new baseline is being collected only until it is complete.
+// A closed incident says that its new baseline is being collected, but only until the baseline is complete.
 func TestNewBaselineIsTold(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	i, g := v.incidents[0], &v.summaries[0].Groups[0]
@@ -160,7 +160,7 @@ func TestDecisionsAreInOrder(t *testing.T) {
 	}
 }
 
-// A muted incident needs attention once its retraining has ended without a success.
+// A muted incident needs attention once its retraining has ended without success.
 func TestMutedIncidentWithoutSuccessNeedsAttention(t *testing.T) {
 	for state, attention := range map[ledger.State]bool{
 		ledger.StateInconclusive: true, ledger.StateFailed: true, ledger.StateMissed: true, ledger.StateMet: false, ledger.StateRunning: false, ledger.StateRejected: false,
@@ -179,7 +179,7 @@ func TestMutedIncidentWithoutSuccessNeedsAttention(t *testing.T) {
 	}
 }
 
-// The change of a share is that of the percentages beside it, and never a negative zero.
+// The change of a share agrees with the percentages beside it, and is never a negative zero.
 func TestPointsAgreeWithPercentages(t *testing.T) {
 	for _, c := range []struct {
 		from, to float64

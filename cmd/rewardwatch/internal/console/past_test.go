@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The pages of a policy and of an incident have the charts, and do without them if the past cannot be had.
+// The pages of a policy and of an incident have charts, and work without them if the history is unavailable.
 func TestPagesShowThePast(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	g := v.summaries[0].Groups[0].Group
@@ -32,7 +32,8 @@ func TestPagesShowThePast(t *testing.T) {
 	}
 }
 
-// An alarm of the spread of a reward does not know the mean of its baseline: its group does, while that baseline lasts.
+// An alarm of a reward's spread does not include the mean of its baseline. It is taken from the group, as long as that
+// baseline is in force.
 func TestBaselineOfAnotherQuantity(t *testing.T) {
 	g := ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"})
 	v := &madeUp{summaries: []*finding.Summary{{Policy: "ranker", Groups: []finding.GroupSummary{{

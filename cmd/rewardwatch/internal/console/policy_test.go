@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// policyOf returns the data of the page of a policy.
+// policyOf returns the data of a policy's page.
 func policyOf(t *testing.T, v *madeUp, policy, group string) policyData {
 	t.Helper()
 	return consoleOf(v, nil).policyData(t.Context(), policy, group)
@@ -133,7 +133,7 @@ func TestPolicyOfSeveralGroups(t *testing.T) {
 	}
 }
 
-// The page stays with the group that it shows: a refresh leads to no other, and neither does the address of one that is gone.
+// A refresh of the page leads to the same group, and the address of a group that is gone does not lead to another one.
 func TestPageStaysWithItsGroup(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	worse := v.summaries[0].Groups[0]
@@ -160,7 +160,7 @@ func TestPageStaysWithItsGroup(t *testing.T) {
 	}
 }
 
-// changing is a view of which the policies are others at each call.
+// changing is a view with different policies at each call.
 type changing struct {
 	*madeUp
 	calls int
@@ -174,7 +174,7 @@ func (v *changing) Summaries() []*finding.Summary {
 	return v.madeUp.Summaries()
 }
 
-// What is published while a page is made is not mixed with what was published before.
+// Data that is published while a page is made is not mixed with earlier data.
 func TestPoliciesThatChangeMeanwhile(t *testing.T) {
 	for _, path := range []string{"/", "/policies/policy-0001"} {
 		w := get(consoleOf(&changing{madeUp: madeUpFleet(2, someTime)}, nil), path)
@@ -200,7 +200,7 @@ func TestUnknownPolicyAndLedgerThatFails(t *testing.T) {
 	}
 }
 
-// hostile are names that telemetry may bring.
+// hostile are names that telemetry may contain.
 var hostile = []string{
 	"a/b", "/", "a%2Fb", "..", ".", "~", "~.", "", "a b+c", "?q=1#x", `"><script>alert(1)</script><img src=x onerror=alert(1)>`, "{{.}}", "line\nfeed\ttab", "\x00",
 	"\u202egnihton\u202c", "\u202e", "\u200b", strings.Repeat("x", 256), "\xff\xfe not text", "javascript:alert(1)", "//evil.example/", `\\evil`, "&amp;", "ä/日本", "' onclick='x",
@@ -208,7 +208,7 @@ var hostile = []string{
 
 var links = regexp.MustCompile(`<th scope="row"><a href="([^"]*)"><bdi>[^<]+</bdi>`)
 
-// hostileWorld is a policy that drifts, in which everything has the same name.
+// hostileWorld returns a policy that drifts, in which everything has the same name.
 func hostileWorld(name string) *madeUp {
 	v := madeUpFleet(0, someTime)
 	v.addPolicy(name, finding.Drift, someTime)
@@ -225,7 +225,7 @@ func hostileWorld(name string) *madeUp {
 	return v
 }
 
-// Every name is shown as text, and its link leads to its page as a browser follows it.
+// Every name is shown as text, and its link leads to its page in a browser.
 func TestHostileNames(t *testing.T) {
 	for _, name := range hostile {
 		c := consoleOf(hostileWorld(name), nil)
@@ -256,7 +256,8 @@ var (
 	word     = regexp.MustCompile(`[A-Za-z]{2}`)
 )
 
-// straight fails the test where a name that turns writing round, and is not isolated, stands in one line with words of ours.
+// straight fails the test if a name that reverses the writing direction, and is not isolated, is in one line with other
+// text.
 func straight(t *testing.T, what, page string) {
 	t.Helper()
 	for _, block := range blocks.Split(isolated.ReplaceAllString(page, "…"), -1) {
@@ -302,7 +303,7 @@ var (
 	inlined  = regexp.MustCompile(`<[^>"]*("[^"]*"[^>"]*)*\sstyle=|<script(>| [^s])|<style|<img src=x|href="(javascript|//)`)
 )
 
-// inert fails the test where a page holds a script, a style or a handler of its own, which is more than the security policy allows.
+// inert fails the test if a page contains an inline script, style or handler, none of which the security policy allows.
 func inert(t *testing.T, name, page string) {
 	t.Helper()
 	for _, pattern := range []*regexp.Regexp{handlers, inlined} {

@@ -8,7 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/progress"
 )
 
-// The page of a policy that learns, and the report of a replay, say how its return goes; those of others do not.
+// The page of a policy that learns, and the report of a replay, show the progress of its return; those of other
+// policies do not.
 func TestProgressIsShown(t *testing.T) {
 	for state, want := range map[progress.State]string{
 		progress.Unknown:   "",

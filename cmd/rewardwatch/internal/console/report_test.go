@@ -34,7 +34,7 @@ func TestReportOfNothing(t *testing.T) {
 	}
 }
 
-// However much drifted, a browser can show it; what is left out is said.
+// However much has drifted, a browser can show the report, which says what it omits.
 func TestReportIsBounded(t *testing.T) {
 	var r Report
 	group := ingest.NewGroup("p")

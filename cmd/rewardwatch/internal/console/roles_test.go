@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
-// roleRig is a console for which bob has a token with a role.
+// roleRig returns a console for which bob has a token with a role.
 func roleRig(t *testing.T, role access.Role) *rig {
 	t.Helper()
 	r := newRig(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// The whole story stands on the page, in order.
+// The page contains the whole story, in order.
 func TestIncidentTellsTheWholeStory(t *testing.T) {
 	r := newRig(t)
 	body := r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil).Body.String()
@@ -66,7 +66,7 @@ func TestIncidentThatLittleIsKnownOf(t *testing.T) {
 	wants(t, "an unknown one", get(c, "/incidents/none"), 404, "Incident not found. Incidents that closed long ago are no longer stored.")
 }
 
-// However many alarms an incident has, its page stays readable, and says what it leaves out.
+// However many alarms an incident has, its page remains readable, and says what it omits.
 func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
 	known, none := someIncident(), someIncident()
 	known.ID, none.ID = "known", "none"
@@ -137,7 +137,7 @@ func TestIncidentPageIsBounded(t *testing.T) {
 	wants(t, "it", w, 200, "355 more alarms not shown.") // 402 + 3 - 50
 }
 
-// Of an incident that flaps, what fires is shown, and what resolved last; page and report choose the same.
+// For an incident that flaps, the firing alarms and the last resolved ones are shown; page and report select the same.
 func TestAlarmsThatFireAreShownFirst(t *testing.T) {
 	i := alerts.Incident{ID: "flaps", Group: ingest.NewGroup("p"), Omitted: 2}
 	for k := range 2 * maxAlarms {
@@ -160,7 +160,7 @@ func TestAlarmsThatFireAreShownFirst(t *testing.T) {
 	}
 }
 
-// Where not all requests of a policy were looked through, it is not said that none was ordered.
+// If not all requests of a policy were searched, the page does not claim that none was ordered.
 func TestIncidentOfAPolicyWithManyRequests(t *testing.T) {
 	r := newRig(t)
 	ordered := r.desk.requests
@@ -177,7 +177,8 @@ func TestIncidentOfAPolicyWithManyRequests(t *testing.T) {
 	}
 }
 
-// How many were found is told by an element that stays while the list is replaced, or a screen reader would not say it.
+// The number of results is in an element that is kept when the list is replaced; otherwise a screen reader would not
+// announce it.
 func TestSearchesTellHowManyTheyFound(t *testing.T) {
 	r := newRig(t)
 	for path, want := range map[string]string{"/incidents?text=nothing": "0 found", "/incidents": "2 found", "/retrain": "3 found", "/?q=nothing": "0 found"} {
@@ -189,7 +190,7 @@ func TestSearchesTellHowManyTheyFound(t *testing.T) {
 	}
 }
 
-// What scrolls can be reached by keyboard, and says what it is.
+// Scrollable boxes can be reached by keyboard, and have a name.
 func TestWhatScrollsCanBeReachedByKeyboard(t *testing.T) {
 	i := someIncident()
 	report := reportText(t, Report{Incidents: []alerts.Incident{i}, Summaries: madeUpFleet(1, someTime).summaries})
@@ -203,7 +204,7 @@ func TestWhatScrollsCanBeReachedByKeyboard(t *testing.T) {
 	}
 }
 
-// The values of an incident that is over are not those of now.
+// The values of an ended incident are not shown as current ones.
 func TestClosedIncidentsAreOver(t *testing.T) {
 	page := newRig(t).send(http.MethodGet, "/incidents/c105ed", nil)
 	wants(t, "a closed incident", page, 200, "Mean return then 401.7, before 482.1 (-1.29 baseline SD)")
@@ -213,7 +214,7 @@ func TestClosedIncidentsAreOver(t *testing.T) {
 	}
 }
 
-// What is left of sums that cancel is nothing, and not a number with an exponent.
+// The rest of sums that cancel is shown as nothing, and not as a number with an exponent.
 func TestPartsOfTheReturnThatCancel(t *testing.T) {
 	parts, _ := returnParts(&finding.Decomposition{Change: -2.674, PerStep: -2.76, Length: -.0038, ActionMix: .0898, Rest: -8.882e-16})
 	for i, want := range []string{"-2.76", "-0.0038", "+0.0898", "0"} {
@@ -375,7 +376,7 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	wants(t, "one without an order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "No config.")
 }
 
-// Where the data is fills pages, and says little: it is folded.
+// The offsets of the data fill pages and are rarely useful, so they are folded.
 func TestOffsetsAreToldFromOtherDifferences(t *testing.T) {
 	value := func(text string) *recipe.Leaf { return &recipe.Leaf{Value: text} }
 	for name, tt := range map[string]struct {
@@ -394,7 +395,7 @@ func TestOffsetsAreToldFromOtherDifferences(t *testing.T) {
 	}
 }
 
-// hostileNames are names as telemetry, jobs and people may send them.
+// hostileNames returns names that telemetry, jobs and people may send.
 func hostileNames() []string {
 	return []string{
 		`"><script>alert(1)</script><img src=x onerror=alert(1)>`, "a/b", "a%2Fb", "..", ".", "../../etc", "line\nbreak", "\u202egnp.exe", "\u202e", "\u200b", strings.Repeat("x", 256),
@@ -433,7 +434,7 @@ func TestHostileNamesStayTextAndAreFoundAgain(t *testing.T) {
 				t.Errorf("%q is markup in /%s", name, list)
 			}
 			if path == ".." || path == "." {
-				continue // no address can have it; ids are hashes
+				continue // it cannot occur in an address; IDs are hashes
 			}
 			w := r.send(http.MethodGet, "/"+list+"/"+path, nil)
 			if w.Code != 200 || strings.Contains(w.Body.String(), "<script>") || strings.Contains(w.Body.String(), "<img src=x") || strings.Contains(w.Body.String(), "{{") && name != "{{.Root}}" {
@@ -458,7 +459,7 @@ func TestHostileNamesStayTextAndAreFoundAgain(t *testing.T) {
 	}
 }
 
-// What a page of another's making puts into the address leads nowhere else.
+// An address made by another page does not lead elsewhere.
 func TestALoginLeadsNowhereElse(t *testing.T) {
 	r := newRig(t)
 	for _, next := range []string{"//evil.example", "https://evil.example", "/\\evil.example", "..//evil.example", "retrain/..//../evil", "retrain/%2e%2e/%2e%2e/x", "incidents//evil"} {
@@ -471,7 +472,7 @@ func TestALoginLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// What browsers may load and tell is said of every page, and no page needs more.
+// Every page declares what browsers may load and send, and no page needs more.
 func TestPagesHoldTheSecurityPolicy(t *testing.T) {
 	r := newRig(t)
 	for _, path := range []string{"/incidents", "/incidents/5f0c2e9a11d04b7c", "/retrain", "/retrain/rr_waits", "/login"} {

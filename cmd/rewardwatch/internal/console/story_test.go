@@ -21,20 +21,20 @@ import (
 // madeUpDesk is a ledger in memory.
 type madeUpDesk struct {
 	Desk
-	requests   []ledger.Request // the newest first
+	requests   []ledger.Request // the most recent first
 	history    map[string][]ledger.StateChange
 	deliveries []ledger.Delivery
 	judged     []ledger.Recorded
 	filter     ledger.Filter // of the last search
-	slow       bool          // answers nothing until no one waits any more
-	err        error         // of everything
+	slow       bool          // does not respond until no one waits any more
+	err        error         // of all calls
 	refuse     error         // of decisions
 	decided    int
 	asks       []retrain.Ask
-	delivers   time.Time // when what is open is delivered; never if zero
+	delivers   time.Time // when open requests are delivered; never if zero
 }
 
-// madeUpOrders records what is asked of it, and keeps it with the incidents of a view.
+// madeUpOrders records the orders that it receives, and stores them with the incidents of a view.
 type madeUpOrders struct {
 	view  *madeUp
 	asked []alerts.Decision
@@ -69,7 +69,7 @@ func (o *madeUpOrders) Comment(_ context.Context, id string, d alerts.Decision) 
 	return o.do(id, d)
 }
 
-// trouble returns why the ledger does not answer.
+// trouble returns why the ledger does not respond.
 func (d *madeUpDesk) trouble(ctx context.Context) error {
 	if d.slow {
 		<-ctx.Done()
@@ -164,7 +164,7 @@ func (d *madeUpDesk) ApproveByLink(ctx context.Context, id, _, by, why string) (
 	return d.DoSeen(ctx, id, len(d.history[id]), retrain.VerbApprove, by, why)
 }
 
-// move takes a request to a state, as a person, a job or the dispatcher does.
+// move moves a request to a state, like a person, a job or the dispatcher.
 func (d *madeUpDesk) move(id string, to ledger.State, by, why string) ledger.Request {
 	q := &d.requests[d.find(id)]
 	q.State = to
@@ -173,7 +173,7 @@ func (d *madeUpDesk) move(id string, to ledger.State, by, why string) ledger.Req
 	return *q
 }
 
-// someIncident has all that a story can tell: two alarms, one of which has resolved.
+// someIncident returns an incident with everything that a story can contain: two alarms, one of which has resolved.
 func someIncident() alerts.Incident {
 	at := func(ordinal int64, minutes int) finding.UnitRef {
 		return finding.UnitRef{
@@ -222,7 +222,7 @@ func someIncident() alerts.Incident {
 	}
 }
 
-// someOrder is the data of a webhook.
+// someOrder returns the data of a webhook.
 func someOrder(learningRate string) json.RawMessage {
 	return json.RawMessage(`{"id": "rr_waits", "incident": "5f0c2e9a11d04b7c", "policy": "checkout-ranker", "group": {"env": "prod-eu"},
 		"signals": ["return", "outcome.conversion"], "cause": "environment", "evidence": ["env_version went from 41 to 42 at the onset"],
@@ -235,7 +235,7 @@ func someOrder(learningRate string) json.RawMessage {
 			"start_from": "checkout-ranker.yaml:8"}}`)
 }
 
-// someDesk has a request that waits for a person, after one that has missed and its rollback.
+// someDesk returns a desk with a request that waits for a person, after one that has missed and its rollback.
 func someDesk() *madeUpDesk {
 	opened := someTime.Add(-time.Hour)
 	request := func(id string, state ledger.State, age time.Duration) ledger.Request {
@@ -290,7 +290,7 @@ func closed(i alerts.Incident) alerts.Incident {
 	return i
 }
 
-// someAccess lets everybody decide.
+// someAccess lets everyone decide.
 func someAccess() session.Access {
 	return session.Access{Local: func(*http.Request) bool { return true }}
 }

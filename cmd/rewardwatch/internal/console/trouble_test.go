@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A page that cannot be written becomes an error in the look of the console, with nothing of the half that was written.
+// A page that cannot be written becomes an error in the style of the console, without any part of the page.
 func TestAPageThatFailsSaysWhereTheReasonIs(t *testing.T) {
 	w := httptest.NewRecorder()
 	consoleOf(madeUpFleet(1, someTime), nil).show(w, httptest.NewRequest(http.MethodGet, "/incidents", nil), http.StatusOK, "fleet.html", "no data of a fleet")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The broker is a process that answers until it is stopped.
+// The broker is a process that responds until it is stopped.
 func TestBrokerIsStartedAndStopped(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, brokerName), "../../../rewardwatch-demo-broker")
@@ -35,7 +35,7 @@ func TestBrokerIsStartedAndStopped(t *testing.T) {
 	}
 }
 
-// Where only the service is installed, the error says what is missing, where, and what else can be done.
+// If only the service is installed, the error says what is missing, where, and what else can be done.
 func TestMissingBrokerIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	_, err := startBrokerIn(dir)
@@ -49,7 +49,7 @@ func TestMissingBrokerIsNamed(t *testing.T) {
 	}
 }
 
-// A broker that ends without an address is an error, with how it ended.
+// A broker that ends without an address is an error that says how it ended.
 func TestBrokerWithoutAddress(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, brokerName), []byte("#!/bin/sh\nexit 3\n"), 0o700); err != nil {

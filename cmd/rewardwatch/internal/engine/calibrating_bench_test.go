@@ -22,8 +22,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// BenchmarkReadingDuringCalibration is how fast the units of policies with a baseline are handed on and judged while the
-// baselines of a fleet are calibrated on all cores, as a share of the speed without. Both take turns.
+// BenchmarkReadingDuringCalibration measures how fast the units of policies with a baseline are passed on and judged
+// while the baselines of a fleet are calibrated on all cores, relative to the speed without calibrations. Both
+// alternate.
 func BenchmarkReadingDuringCalibration(b *testing.B) {
 	const policies, turn = 20, 500 * time.Millisecond
 	directory, err := checkpoint.NewDirectory(b.TempDir())
@@ -77,8 +78,8 @@ func BenchmarkReadingDuringCalibration(b *testing.B) {
 	_ = p.Stop()
 }
 
-// calibrateFleet calibrates one baseline of 500 units after the other, four times as many at once as there are cores,
-// until it is stopped.
+// calibrateFleet calibrates baselines of 500 units one after the other, four times as many concurrently as there are
+// cores, until it is stopped.
 func calibrateFleet(p *alone) (stop func()) {
 	ctx, end := context.WithCancel(context.Background())
 	var all sync.WaitGroup

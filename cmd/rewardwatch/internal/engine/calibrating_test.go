@@ -61,8 +61,8 @@ rewardwatch_groups{baseline="provisional"} 60
 	}
 }
 
-// A policy whose groups wait for calibrations is not saved, until that has lasted too long: then none begins to wait, so
-// that it can be.
+// A policy whose groups wait for calibrations is not saved. If that lasts too long, no further group begins to wait, so
+// that the policy can be saved.
 func TestAPolicyThatIsNotSavedForLongDrains(t *testing.T) {
 	a := newTestPipeline(t, newMemory())
 	r, err := a.workers.Worker(t.Context(), "p")

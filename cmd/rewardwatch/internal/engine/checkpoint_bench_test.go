@@ -26,11 +26,11 @@ import (
 const (
 	benchPolicies = 60
 	benchGroups   = 15
-	benchUnits    = 1100 // a group has seen, so that windows and traces are full
+	benchUnits    = 1100 // per group, so that windows and traces are full
 )
 
-// benchStore saves the fleet in a directory. All groups of a policy see the same values, so that one calibration does for
-// all, and all policies are in the same state.
+// benchStore saves the fleet in a directory. All groups of a policy see the same values, so that one calibration
+// suffices for all, and all policies have the same state.
 func benchStore(b *testing.B) *checkpoint.Store {
 	b.Helper()
 	d := NewWorker("policy", watch.DefaultConfig(), capacity.NewStreamLimit(20_000), newMemory())
@@ -63,7 +63,7 @@ func benchStore(b *testing.B) *checkpoint.Store {
 	return store
 }
 
-// cpu is the processor time that the process has used.
+// cpu returns the CPU time of the process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -72,7 +72,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// report gives the processor time of an operation, which other processes on the machine do not lengthen.
+// report reports the CPU time of an operation, which other processes on the machine do not affect.
 func report(b *testing.B, begun time.Duration) {
 	b.ReportMetric(float64((cpu()-begun).Microseconds())/1e3/float64(b.N), "cpu-ms/op")
 }
@@ -116,13 +116,13 @@ func BenchmarkRestore(b *testing.B) {
 	report(b, begun)
 }
 
-// BenchmarkReturn brings an evicted group back from the disk.
+// BenchmarkReturn restores an evicted group from the disk.
 func BenchmarkReturn(b *testing.B) {
 	p := benchPipeline(b, benchStore(b))
 	r := p.All()[0]
 	group, spent := r.Policy.Summary().Groups[0].Group, time.Duration(0)
 	err := r.Ask(context.Background(), func(context.Context) error {
-		if err := r.save(); err != nil { // what was restored is in both saves then
+		if err := r.save(); err != nil { // then both saves contain what was restored
 			return err
 		}
 		b.ResetTimer()
@@ -172,7 +172,7 @@ func BenchmarkSave(b *testing.B) {
 					}
 				}
 			}
-			ask(func(_ context.Context, r *RunningWorker) error { return r.save() }) // which makes sure of what was restored
+			ask(func(_ context.Context, r *RunningWorker) error { return r.save() }) // it verifies what was restored
 			b.ResetTimer()
 			b.StopTimer()
 			for range b.N {
@@ -196,14 +196,14 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// benchEvents plays the agents of a tenth of the fleet's groups, one step each at a time, in turn.
+// benchEvents plays the agents of a tenth of the fleet's groups, one step each in turn.
 type benchEvents struct {
 	rng    *rand.Rand
 	offset int64
-	left   []int64 // steps of the open episode, by agent
+	left   []int64 // number of steps of the open episode, by agent
 }
 
-// benchAgents are of one group.
+// benchAgents is the number of agents per group.
 const benchAgents = 20
 
 func (e *benchEvents) next() (event *ingest.Event, policy, group int) {
@@ -226,9 +226,9 @@ func (e *benchEvents) next() (event *ingest.Event, policy, group int) {
 	return event, policy, group
 }
 
-// BenchmarkThroughput folds and judges the events of a tenth of the fleet's groups on one core, and saves all workers and the
-// partition after each round. By the processor time of both it tells what a checkpoint every 10 seconds takes of the
-// throughput of one core that has no rest.
+// BenchmarkThroughput folds and judges the events of a tenth of the fleet's groups on one core, and saves all workers
+// and the partition after each round. From the CPU time of both, it reports how much of the throughput of a fully used
+// core a checkpoint every 10 seconds takes.
 func BenchmarkThroughput(b *testing.B) {
 	const round, every = 200_000, 10 * time.Second
 	store := benchStore(b)
@@ -249,7 +249,7 @@ func BenchmarkThroughput(b *testing.B) {
 		for range round {
 			event, policy, group := play.next()
 			episodes.Fold(event, func(u *ingest.Unit) {
-				u.Group = ingesttest.Group("policy", group) // as the fleet was saved
+				u.Group = ingesttest.Group("policy", group) // as in the saved fleet
 				for i := range u.Numeric {
 					u.Numeric[i].Q10, u.Numeric[i].Q90 = 0, 0
 				}

@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// smallWorker is a worker that has seen a few units.
+// smallWorker returns a worker that has seen a few units.
 func smallWorker(t testing.TB, units int64) *Worker {
 	t.Helper()
 	d := NewWorker("ranker", watch.DefaultConfig(), capacity.NewStreamLimit(100), newMemory())
@@ -34,7 +34,7 @@ func smallWorker(t testing.TB, units int64) *Worker {
 	return d
 }
 
-// feedImage is the snapshot of a partition with an open episode and units that its workers may need again.
+// feedImage returns the snapshot of a partition with an open episode and units that its workers may need again.
 func feedImage(t testing.TB) []byte {
 	t.Helper()
 	cfg := DefaultSettings()
@@ -55,8 +55,8 @@ func feedImage(t testing.TB) []byte {
 	return image.Bytes()
 }
 
-// Every byte of the newest save of a bank and of a partition flipped, and every length of it: always exactly what the save
-// before held.
+// With any byte of the latest save of a bank and of a partition flipped, and with the save cut to any length, exactly
+// the content of the preceding save is restored.
 func TestEveryDamageOfRealStateFallsBack(t *testing.T) {
 	t.Parallel()
 	saves := map[string][]ingest.Parts{"partition-telemetry-0": {{"state": feedImage(t)[:100]}, {"state": feedImage(t)}}}
@@ -101,7 +101,7 @@ func TestEveryDamageOfRealStateFallsBack(t *testing.T) {
 	}
 }
 
-// FuzzFeedRestore looks for the state of a partition that makes it panic instead of giving an error.
+// FuzzFeedRestore looks for the state of a partition that makes it panic instead of returning an error.
 func FuzzFeedRestore(f *testing.F) {
 	f.Add(feedImage(f))
 	f.Fuzz(func(t *testing.T, image []byte) {

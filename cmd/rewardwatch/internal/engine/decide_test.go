@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// workerWithDrift makes a pipeline whose one policy has an open incident.
+// workerWithDrift returns a pipeline whose only policy has an open incident.
 func workerWithDrift(t *testing.T, m *memory, fx Audience) *alone {
 	t.Helper()
 	cfg := DefaultSettings()
@@ -27,8 +27,8 @@ func workerWithDrift(t *testing.T, m *memory, fx Audience) *alone {
 	return p
 }
 
-// drift opens an incident of the one policy of a pipeline, with a unit a second. It returns the processor of its
-// partition and the time of the newest unit.
+// drift opens an incident of a pipeline's only policy, with one unit per second. It returns the processor of its
+// partition and the time of the most recent unit.
 func (p *alone) drift(t *testing.T) (ingest.Processor, time.Time) {
 	t.Helper()
 	f := p.Feed(0)
@@ -44,7 +44,7 @@ func (p *alone) drift(t *testing.T) (ingest.Processor, time.Time) {
 	return f, start.Add(559 * time.Second)
 }
 
-// noting are effects that note what they are told.
+// noting are effects that record their calls.
 type noting struct {
 	memory
 	mu      sync.Mutex
@@ -65,7 +65,7 @@ func (n *noting) last() alerts.Change {
 	return n.changes[len(n.changes)-1]
 }
 
-// A decision is answered only when it is saved; asked again it is saved then.
+// A decision is only confirmed once it is saved; if it is repeated, it is saved then.
 func TestDecisionThatCannotBeSaved(t *testing.T) {
 	t.Parallel()
 	n := &noting{memory: *newMemory()}
@@ -142,7 +142,7 @@ func TestMuteEndsByItself(t *testing.T) {
 	}
 }
 
-// Where no one can be told of a decision, the service ends, so that its next start tells it.
+// If a decision cannot be reported to anyone, the service ends, so that its next start reports it.
 func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
 	t.Parallel()
 	n := &noting{memory: *newMemory()}
@@ -161,7 +161,7 @@ func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
 	}
 }
 
-// Equal baselines have equal ids. An id is one of a tenant's own in its requests.
+// Equal baselines have equal IDs. In a tenant's requests, an ID refers to the tenant's own baseline.
 func TestEqualBaselinesOfTwoTenants(t *testing.T) {
 	t.Parallel()
 	n := &noting{memory: *newMemory()}

@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
-// A service that judges within a second, as most do, says how fast: with one bucket for that second, Grafana would show a
-// median of half a second whatever it is.
+// A service that judges within a second, as most do, reports how fast: with one bucket for that second, Grafana would
+// always show a median of half a second.
 func TestDelaysBelowASecondAreTold(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	newPipelineMetrics(reg).delay.Observe(.1)

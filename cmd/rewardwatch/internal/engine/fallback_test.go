@@ -34,15 +34,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 )
 
-// machine runs a pipeline over the partitions of a topic on a disk of its own, and can be killed.
+// machine runs a pipeline over the partitions of a topic on a separate disk, and can be killed.
 type machine struct {
 	t            *testing.T
 	rng          *rand.Rand
 	disk         *ingesttest.Segments
-	damaged      map[string][]byte    // what was left of a segment, by name
-	calibrations *budget.Calibrations // which outlast it, so that the test does not wait for each again
+	damaged      map[string][]byte    // the remains of a segment, by name
+	calibrations *budget.Calibrations // these outlast it, so that the test does not wait for each calibration again
 	logs         string               // directory of the logs of units
-	memory       ingest.ByteSize      // a restart fills one half of it; nothing waits for room, which the process would never have
+	memory       ingest.ByteSize      // a restart fills half of it; nothing waits for room, which the process would never have
 
 	store *checkpoint.Store
 	p     *alone
@@ -55,9 +55,9 @@ const (
 	machineEvents     = 1080 // of each
 )
 
-// machineEvent is what lies at an offset: episodes of three steps, of a policy of the partition with two groups, and of one
-// that lies in both partitions. That one has too few units for a baseline: how groups share a budget depends on which of
-// them came first. From the middle on the rewards drift.
+// machineEvent returns the event at an offset. There are episodes of three steps of a policy of the partition, with two
+// groups, and of a policy in both partitions. The latter has too few units for a baseline, because the way in which
+// groups share a budget depends on which of them appears first. The rewards drift from the middle on.
 func machineEvent(partition int32, offset int64) ingest.Event {
 	episode, step := offset/3, offset%3
 	rng := rand.New(rand.NewPCG(uint64(partition), uint64(offset)))
@@ -85,10 +85,10 @@ func (m *machine) must(err error) {
 	}
 }
 
-// start begins with what the disk holds.
+// start begins with the content of the disk.
 func (m *machine) start() {
 	cfg := DefaultSettings()
-	cfg.Checkpoint.Every = 1 << 60 // when the test says so
+	cfg.Checkpoint.Every = 1 << 60 // only when the test says so
 	cfg.Limits.Memory = m.memory
 	guards := watch.DefaultConfig()
 	guards.Guards.Limits = []watch.GuardLimit{
@@ -102,7 +102,7 @@ func (m *machine) start() {
 	m.p.logTo(m.logs)
 	m.p.calibrations = m.calibrations
 	m.p.Memory.limit = math.MaxInt64
-	m.p.kept.most = math.MaxInt64 // one goroutine reads all partitions, and cannot go on with another where one waits
+	m.p.kept.most = math.MaxInt64 // one goroutine reads all partitions, and cannot continue with another one while one waits
 	names, err := m.store.Names(BankPrefix)
 	m.must(err)
 	m.must(m.p.workers.Restore(context.Background(), names))
@@ -124,10 +124,10 @@ func (m *machine) start() {
 	}
 }
 
-// kill ends the pipeline at once, damages some of what was saved last, and starts again.
+// kill ends the pipeline immediately, damages some of what was last saved, and restarts it.
 func (m *machine) kill() {
 	disk := m.disk
-	m.disk = disk.Copy() // what the workers save while they stop does not reach it
+	m.disk = disk.Copy() // saves of workers during the stop do not reach it
 	_ = m.p.Stop()
 	names, err := m.disk.Names("")
 	m.must(err)
@@ -153,7 +153,7 @@ func (m *machine) tear() {
 	m.must(errors.Join(err, last.Close()))
 }
 
-// damage spoils the newest segment of a name, unless it is spoilt already or there is none before it.
+// damage damages the latest segment of a name, unless it is already damaged or there is none before it.
 func (m *machine) damage(name string) {
 	generations, err := m.disk.Generations(name)
 	m.must(err)
@@ -171,7 +171,7 @@ func (m *machine) damage(name string) {
 	m.must(m.disk.Put(name, top, segment))
 }
 
-// read feeds some events of a partition.
+// read feeds n events of a partition.
 func (m *machine) read(i int, n int64) {
 	for end := min(machineEvents, m.next[i]+n); m.next[i] < end; m.next[i]++ {
 		m.must(m.feeds[i].Process(m.t.Context(), []ingest.Event{machineEvent(int32(i), m.next[i])}))
@@ -188,7 +188,7 @@ func (m *machine) saveWorker() {
 	m.must(r.Ask(m.t.Context(), func(context.Context) error { return r.save() }))
 }
 
-// evict has one of the workers evict what it can of some of its groups.
+// evict lets one of the workers evict what it can of some of its groups.
 func (m *machine) evict() {
 	workers := m.p.All()
 	if len(workers) == 0 {
@@ -213,14 +213,14 @@ func (m *machine) savePartition(i int) {
 	m.feeds[i].(ingest.Durable).Saved()
 }
 
-// shownState is what is shown of a policy.
+// shownState is what is shown for a policy.
 type shownState struct {
 	Summary   finding.Summary
 	Incidents []alerts.Incident
-	Guards    []float64 // values and their mean of each guard, and the evidence if the units have one order
+	Guards    []float64 // values and mean of each guard, and the evidence if the units have one order
 }
 
-// outcome reads the rest, and gives all that is shown in the end, by policy.
+// outcome reads the rest of the events, and returns everything that is shown in the end, by policy.
 func (m *machine) outcome() map[string]string {
 	for i := range m.feeds {
 		m.read(i, machineEvents)
@@ -230,7 +230,7 @@ func (m *machine) outcome() map[string]string {
 	return shownIn(m.t, m.p.Pipeline)
 }
 
-// shownIn stops a pipeline and gives all that it shows in the end, by policy.
+// shownIn stops a pipeline and returns everything that it shows in the end, by policy.
 func shownIn(t *testing.T, p *Pipeline) map[string]string {
 	t.Helper()
 	if err := p.Stop(); err != nil {
@@ -247,7 +247,7 @@ func shownIn(t *testing.T, p *Pipeline) map[string]string {
 		slices.SortFunc(s.Groups, func(a, b finding.GroupSummary) int { return strings.Compare(a.Group.String(), b.Group.String()) })
 		incidents := r.tracker.Incidents()
 		slices.SortFunc(incidents, func(a, b alerts.Incident) int { return strings.Compare(a.ID, b.ID) })
-		var state bytes.Buffer // of gob, which follows pointers and takes NaN for what it is
+		var state bytes.Buffer // encoded with gob, which follows pointers and supports NaN
 		if err := gob.NewEncoder(&state).Encode(shownState{s, incidents, guardsOf(r)}); err != nil {
 			t.Fatal(err)
 		}
@@ -266,14 +266,14 @@ func guardsOf(r *RunningWorker) (counted []float64) {
 	return counted
 }
 
-// Whatever is saved and evicted when, wherever it is killed, and whichever of the newest saves are damaged by it: in the end everything
-// is as if it had never been disturbed.
+// Regardless of what is saved and evicted when, when the process is killed, and which of the latest saves are damaged,
+// everything is in the end as if there had been no disturbance.
 func TestFallbacksLoseNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
-	synctest.Test(t, fallbacksLoseNothing) // so that no pulse of a worker is waited for
+	synctest.Test(t, fallbacksLoseNothing) // so that no time passes for the pulses of workers
 }
 
 func fallbacksLoseNothing(t *testing.T) {
@@ -332,7 +332,7 @@ func fallbacksLoseNothing(t *testing.T) {
 	t.Logf("%d names were damaged, and %g groups brought back", fallbacks, returns)
 }
 
-// unitsIn returns the units of the groups of what is shown.
+// unitsIn returns the numbers of units of the groups in what is shown.
 func unitsIn(t *testing.T, shown string) (units []int64) {
 	t.Helper()
 	var s shownState
@@ -354,7 +354,7 @@ func guardsIn(t *testing.T, shown string) []float64 {
 	return s.Guards
 }
 
-// What a person has decided is in no telemetry: a fallback must not need to read it again.
+// A person's decision is not in any telemetry, so a fallback must not need to read it again.
 func TestDecisionsOutliveAFallback(t *testing.T) {
 	t.Parallel()
 	m := &machine{

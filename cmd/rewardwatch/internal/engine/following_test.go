@@ -19,7 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// judging are outcomes as a ledger has them, with one request at most.
+// judging are outcomes in the form in which a ledger has them, with at most one request.
 type judging struct {
 	memory
 	waits   ledger.Verification
@@ -93,8 +93,8 @@ func (j *judging) worker() *Worker {
 	return d
 }
 
-// closingUnits are 600 episodes of v1 about 100, and then of v2 about a mean, each followed by one of another group and one
-// of v1 that is late. v1 comes before the order, v2 after it.
+// closingUnits returns 600 episodes of v1 with returns around 100, and then episodes of v2 around a mean, each followed
+// by one of another group and a late one of v1. v1 precedes the order, v2 follows it.
 func closingUnits(mean float64, after int) []*ingest.Unit {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var all []*ingest.Unit
@@ -127,13 +127,13 @@ func (d *Worker) run(t *testing.T, units []*ingest.Unit) {
 	}
 }
 
-// keep has the follower stand as after a save, with all of it to be saved again.
+// keep sets the follower to its state after a save, with everything to be saved again.
 func (d *Worker) keep() {
 	d.outcome.Saved()
 	d.outcome.Lost()
 }
 
-// feed gives units to a worker at their own times, which looks into the ledger before each.
+// feed passes units to a worker at their own times, which checks the ledger before each.
 func (d *Worker) feed(t *testing.T, units []*ingest.Unit) {
 	t.Helper()
 	for _, u := range units {
@@ -153,7 +153,7 @@ func TestRetrainingIsClosedByItsTelemetry(t *testing.T) {
 		after          int
 		told           string
 		evidence       string
-		past           int // baselines that ended
+		past           int // number of ended baselines
 	}{
 		{"met", "mean return > 105 over 100 episodes within 24h", 120, 100, "rr_1 met", "as expected, the mean of return over 24 episodes is 1", 1},
 		{"missed", "mean return > 115 over 100 episodes within 24h", 100, 100, "rr_1 missed", "not as expected: the mean of return over 2", 0},
@@ -201,12 +201,12 @@ func TestJobThatTellsOfItsVersionIsBelieved(t *testing.T) {
 	}
 }
 
-// A job may tell of another version than the telemetry has shown: its units decide, from the first one on.
+// A job may report another version than the telemetry has shown: its units decide, from the first one on.
 func TestJobCorrectsTheVersion(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
 	d := j.worker()
 	units := closingUnits(120, 100)
-	d.run(t, units[:603]) // one of them of v2
+	d.run(t, units[:603]) // one of them is of v2
 	j.waits.Version = "v3"
 	d.run(t, units[603:])
 	if want := []string{"rr_1 appeared as v2"}; !slices.Equal(j.told, want) || d.outcome.Open.Check.Units() != 0 {
@@ -214,19 +214,19 @@ func TestJobCorrectsTheVersion(t *testing.T) {
 	}
 }
 
-// An agent that learns all the time makes new versions by itself: only the job of another order than a retraining says
-// which version is meant. It may have been there before; its episodes count from then on.
+// An agent that learns continuously makes new versions by itself. For an order other than a retraining, only the job's
+// report determines the version. It may have been there before; its episodes count from then on.
 func TestOnlyTheJobSaysWhichVersionAnotherOrderMeans(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
 	j.waits.Reported = true
 	d := j.worker()
 	units := closingUnits(120, 200)
-	d.run(t, units[:900]) // 100 of them of v2
+	d.run(t, units[:900]) // 100 of them are of v2
 	if len(j.told) != 0 || d.outcome.Open.Check != nil {
 		t.Fatalf("told %q before the job has reported", j.told)
 	}
 	j.waits.Version, j.waits.Due = "v2", closingStart.Add(24*time.Hour)
-	d.run(t, units[900:906]) // two of them of v2
+	d.run(t, units[900:906]) // two of them are of v2
 	if n := d.outcome.Open.Check.Units(); n != 2 {
 		t.Errorf("%d episodes count, want 2", n)
 	}
@@ -246,7 +246,7 @@ func TestVersionThatWasThereBeforeIsNotNew(t *testing.T) {
 	}
 }
 
-// What counts is when the units ended: a worker that lags behind judges those from before the order after it.
+// The end times of units decide: a worker that lags judges units from before the order after it.
 func TestVersionFromBeforeTheOrderIsNotNewToAWorkerThatLags(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -278,7 +278,7 @@ func TestVersionFromBeforeTheOrderIsNotNewToAWorkerThatLags(t *testing.T) {
 	}
 }
 
-// A checkpoint of a build that knew nothing of outcomes has no versions.
+// A checkpoint of a build without outcomes has no versions.
 func TestVersionOfAnEarlierBuildIsNotNew(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
 	d := j.worker()
@@ -302,7 +302,7 @@ func TestVersionOfAnEarlierBuildIsNotNew(t *testing.T) {
 	}
 }
 
-// Nothing is left to decide where the request was closed meanwhile.
+// If the request was closed in the meantime, there is nothing left to decide.
 func TestRequestThatWasClosedOtherwise(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
 	d := j.worker()
@@ -316,7 +316,7 @@ func TestRequestThatWasClosedOtherwise(t *testing.T) {
 	}
 }
 
-// A new version that was missed is held against the level before until it is known whether it is worse.
+// A new version that missed its goal is compared with the previous level until it is known whether it is worse.
 func TestNewVersionThatIsWorse(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -350,7 +350,8 @@ func TestNewVersionThatIsWorse(t *testing.T) {
 	}
 }
 
-// The comparison goes on while the next retraining of the policy is ordered and waits for its own version, also over a restart.
+// The comparison continues while the next retraining of the policy is ordered and waits for its own version, also over
+// a restart.
 func TestComparisonOutlivesTheNextRequest(t *testing.T) {
 	j := newJudging(t, "mean return > 125 over 400 episodes within 24h")
 	d := j.worker()
@@ -382,7 +383,8 @@ func TestComparisonOutlivesTheNextRequest(t *testing.T) {
 	}
 }
 
-// Of a job that tells of its version late only the order says what was live before: the units before are of the new version.
+// If a job reports its version late, only the order shows what was live before: the preceding units are already of the
+// new version.
 func TestRollbackOfAVersionThatWasToldOfLate(t *testing.T) {
 	for _, tc := range []struct {
 		ordered []string
@@ -404,14 +406,15 @@ func TestRollbackOfAVersionThatWasToldOfLate(t *testing.T) {
 	}
 }
 
-// The comparison with the level before ends also where the verdict came before the ledger has said when the time is over.
+// The comparison with the previous level also ends if the verdict came before the ledger has returned the end of the
+// period.
 func TestComparisonHasAnEnd(t *testing.T) {
 	j := newJudging(t, "mean return > 125 over 500 episodes within 24h")
 	d := j.worker()
 	defer d.Policy.Close()
 	units := closingUnits(100, 50)
 	d.run(t, units[:600])
-	for _, u := range units[600:] { // before the ledger is asked again
+	for _, u := range units[600:] { // before the ledger is read again
 		if err := d.Observe(t.Context(), u, time.Unix(0, u.EndTS)); err != nil {
 			t.Fatal(err)
 		}
@@ -425,8 +428,8 @@ func TestComparisonHasAnEnd(t *testing.T) {
 	}
 }
 
-// However often a worker is killed and started again from what it saved last, with the units since then read again, it comes to
-// the verdict of one that was not, on the same units, and to the same baseline.
+// However often a worker is killed and restored from its last save, with the units since then read again, it reaches
+// the verdict of an undisturbed worker, on the same units, and the same baseline.
 func TestSimOutcomeOutlivesRestarts(t *testing.T) {
 	const expected = "mean return > 110 over 300 episodes within 24h"
 	units := closingUnits(114, 300)
@@ -460,7 +463,7 @@ func TestSimOutcomeOutlivesRestarts(t *testing.T) {
 			switch rng.IntN(3) {
 			case 0:
 				keep(at)
-			case 1: // killed: what came since the last save is lost, and read again from a little before it
+			case 1: // killed: what arrived since the last save is lost, and read again from slightly before it
 				d.Policy.Close()
 				d = j.worker()
 				if err := d.restore(saved, time.Unix(0, units[from].EndTS)); err != nil {
@@ -484,8 +487,8 @@ func TestSimOutcomeOutlivesRestarts(t *testing.T) {
 	}
 }
 
-// The verdict is told only once a save has what it follows from: one from before the version was seen would promote nothing, as
-// no one waits any more for a request that is closed.
+// The verdict is only reported once a save contains its basis. With a save from before the version was seen, nothing
+// would be promoted, as a closed request no longer waits.
 func TestVerdictWaitsForASave(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
 	d := j.worker()
@@ -519,7 +522,8 @@ func TestVerdictWaitsForASave(t *testing.T) {
 	}
 }
 
-// What is to be told of a retraining waits until the ledger is back, also over a restart, and is told once.
+// What is to be reported about a retraining waits until the ledger is available again, also over a restart, and is
+// reported once.
 func TestOutcomeWaitsForTheLedger(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -564,7 +568,7 @@ func TestOutcomeWaitsForTheLedger(t *testing.T) {
 					d.run(t, units[at:at+1])
 					at++
 				}
-				if err := d.tick(t.Context(), closingStart.Add(48*time.Hour)); err != nil { // when its time is over
+				if err := d.tick(t.Context(), closingStart.Add(48*time.Hour)); err != nil { // at the end of its period
 					t.Fatal(err)
 				}
 				restart()

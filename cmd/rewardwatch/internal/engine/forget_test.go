@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// forgetful is a service with room for so many streams, over a disk that outlives it.
+// forgetful returns a service with room for a number of streams, on a disk that outlives it.
 func forgetful(t *testing.T, disk *ingesttest.Segments, streams int, policies ...string) *alone {
 	t.Helper()
 	cfg := DefaultSettings()
@@ -60,7 +60,7 @@ func someNames(prefix string, n int) (names []string) {
 	return names
 }
 
-// A policy that is forgotten leaves nothing, frees its streams, and starts from nothing when units of it come.
+// A forgotten policy leaves nothing behind, frees its streams, and starts from scratch when units of it arrive.
 func TestAForgottenPolicyStartsFromNothing(t *testing.T) {
 	t.Parallel()
 	disk := ingesttest.NewSegments()
@@ -105,7 +105,7 @@ func TestAForgottenPolicyStartsFromNothing(t *testing.T) {
 	testkit.Eventually(t, "all units after a restart", func() bool { return again.judged() == 3 })
 }
 
-// A checkpoint that was emptied and not removed is that of a policy that was forgotten.
+// A checkpoint that was emptied but not removed is that of a forgotten policy.
 func TestForgettingThatWasCutShortIsFinished(t *testing.T) {
 	disk := ingesttest.NewSegments()
 	store := checkpoint.NewStore(disk, zerolog.Nop(), prometheus.NewRegistry())
@@ -122,7 +122,7 @@ func TestForgettingThatWasCutShortIsFinished(t *testing.T) {
 	}
 }
 
-// Names that the configuration does not match take no stream and no group, in any number, and with a restart between.
+// Names that the configuration does not match use no streams and groups, in any number, and over a restart.
 func TestUnmatchedNamesTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	disk := ingesttest.NewSegments()
@@ -149,7 +149,8 @@ func TestUnmatchedNamesTakeNoRoom(t *testing.T) {
 	testkit.Eventually(t, "a unit of the policy that is watched", func() bool { return again.judged() == 1 })
 }
 
-// Where limits.streams is reached, what has had no unit for a day makes room, with and without a restart; what has had one stays.
+// If limits.streams is reached, policies without a unit for a day make room, with and without a restart; the others
+// stay.
 func TestPoliciesOfThePastMakeRoom(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -203,7 +204,7 @@ func TestPoliciesOfThePastMakeRoom(t *testing.T) {
 	}
 }
 
-// openEpisodes counts the open episodes of a feed.
+// openEpisodes returns the number of a feed's open episodes.
 func (f *PartitionFeed) openEpisodes(t *testing.T) int {
 	t.Helper()
 	if err := f.Process(t.Context(), nil); err != nil {
@@ -212,8 +213,8 @@ func (f *PartitionFeed) openEpisodes(t *testing.T) int {
 	return f.Episodes.Open()
 }
 
-// An order that comes again, as the units topic is read again after a crash or lags in one of its partitions, leaves the episodes that
-// were opened since as they are.
+// An order that arrives again, because the units topic is read again after a crash or lags in one of its partitions,
+// does not affect episodes that were opened since.
 func TestAnOrderToForgetIsCarriedOutOnce(t *testing.T) {
 	p := newTestPipeline(t, newMemory())
 	f := p.Feed(0)
@@ -242,7 +243,7 @@ func TestAnOrderToForgetIsCarriedOutOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The clocks of the instances that take orders may differ.
+	// The clocks of the instances that receive orders may differ.
 	first, second := time.Unix(1_800_000_000, 5), time.Unix(1_800_000_000, 1)
 	begin()
 	p.Forget("drop", first)
@@ -273,7 +274,7 @@ func TestAnOrderToForgetIsCarriedOutOnce(t *testing.T) {
 	}
 }
 
-// An order that cannot be carried out leaves the open episodes of the policy as they are.
+// An order that cannot be carried out does not affect the open episodes of the policy.
 func TestOpenEpisodesAreDroppedOnceThePolicyIsForgotten(t *testing.T) {
 	t.Parallel()
 	n := &noting{memory: *newMemory()}
@@ -298,7 +299,7 @@ func TestOpenEpisodesAreDroppedOnceThePolicyIsForgotten(t *testing.T) {
 	}
 }
 
-// Each counter of what limits.streams refuses counts its own, so that none goes down between two scrapes.
+// Each counter of refusals because of limits.streams has its own count, so that none decreases between two scrapes.
 func TestRefusalsOfAPolicyAreNoneOfTheLimit(t *testing.T) {
 	const streams = 10
 	limit := capacity.NewStreamLimit(streams)
@@ -321,7 +322,7 @@ func TestRefusalsOfAPolicyAreNoneOfTheLimit(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				feed(streams) // one more that is refused
+				feed(streams) // one more, which is refused
 			}
 		}
 	}()

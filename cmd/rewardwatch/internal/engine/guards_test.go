@@ -28,7 +28,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// guarded returns settings under which the action "drop" is never allowed.
+// guarded returns settings with which the action "drop" is never allowed.
 func guarded() Settings {
 	cfg := DefaultSettings()
 	c := watch.DefaultConfig()
@@ -37,7 +37,7 @@ func guarded() Settings {
 	return cfg
 }
 
-// acted returns a finished episode of one step with an action.
+// acted returns a completed one-step episode with an action.
 func acted(i int64, action string) ingest.Event {
 	e := ingesttest.Episode(0, i, "ranker", time.Now())
 	e.HasEpisode, e.Terminated, e.Step, e.HasReward, e.Reward = false, true, 0, true, 1
@@ -46,8 +46,8 @@ func acted(i int64, action string) ingest.Event {
 	return e
 }
 
-// TestATrippedGuardSurvivesACrashAndIsReleased trips a guard, drops the process without a save of its own at the end, and
-// releases the guard from the restored state.
+// TestATrippedGuardSurvivesACrashAndIsReleased trips a guard, drops the process without a final save, and releases the
+// guard from the restored state.
 func TestATrippedGuardSurvivesACrashAndIsReleased(t *testing.T) {
 	t.Parallel()
 	n := &noting{memory: *newMemory()}
@@ -75,7 +75,7 @@ func TestATrippedGuardSurvivesACrashAndIsReleased(t *testing.T) {
 	if len(incidents) != 1 || incidents[0].Severity != alerts.Critical || incidents[0].Guard() == nil || incidents[0].Group.String() != `ranker{guard="never"}` {
 		t.Fatalf("incidents %+v", incidents)
 	}
-	p.workers.Abandon(ErrGivenUp) // as a crash does
+	p.workers.Abandon(ErrGivenUp) // as in a crash
 	p.workers.end(ErrGivenUp)
 	p.workers.Wg.Wait()
 
@@ -117,8 +117,8 @@ func (c *tried) Save(name string, changed ingest.Parts, gone []string) error {
 	return c.memory.Save(name, changed, gone)
 }
 
-// TestATripOnAFullDiskIsNotSavedWithEachUnit trips a guard while nothing can be saved. The units after it must not try
-// again each, or a full disk would slow down judging and fill the log.
+// TestATripOnAFullDiskIsNotSavedWithEachUnit trips a guard while nothing can be saved. The save must not be repeated
+// with each later unit, or a full disk would slow down judging and fill the log.
 func TestATripOnAFullDiskIsNotSavedWithEachUnit(t *testing.T) {
 	t.Parallel()
 	const units = 300
@@ -131,7 +131,7 @@ func TestATripOnAFullDiskIsNotSavedWithEachUnit(t *testing.T) {
 		if err := f.Process(t.Context(), []ingest.Event{acted(i, "drop")}); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.worker("ranker"); r != nil { // waits, so that the worker takes few units at once
+		if r := p.worker("ranker"); r != nil { // it waits, so that the worker takes few units at once
 			must(t, r.Ask(t.Context(), func(context.Context) error { return nil }))
 		}
 	}
@@ -150,8 +150,8 @@ func TestATripOnAFullDiskIsNotSavedWithEachUnit(t *testing.T) {
 	must(t, p.Stop())
 }
 
-// TestATripIsSavedWithoutNewCalibrations trips a guard while a baseline is calibrated. A crash would forget the trip, so
-// that no other group may begin to wait until it is saved.
+// TestATripIsSavedWithoutNewCalibrations trips a guard while a baseline is calibrated. A crash would lose the trip, so
+// no other group may begin to wait until it is saved.
 func TestATripIsSavedWithoutNewCalibrations(t *testing.T) {
 	t.Parallel()
 	cfg := guarded()
@@ -193,8 +193,8 @@ func TestATripIsSavedWithoutNewCalibrations(t *testing.T) {
 	must(t, p.Stop())
 }
 
-// TestALoneUnitIsJudgedSoon has a policy act seldom. Its units wait until no partition can hold earlier ones, and no other
-// unit wakes the worker then.
+// TestALoneUnitIsJudgedSoon lets a policy act rarely. Its units wait until no partition can have earlier ones, and no
+// other unit wakes the worker then.
 func TestALoneUnitIsJudgedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := guarded()
@@ -203,7 +203,7 @@ func TestALoneUnitIsJudgedSoon(t *testing.T) {
 		f := p.Feed(0)
 		for i := range int64(20) {
 			must(t, f.Process(t.Context(), []ingest.Event{acted(i, "keep")}))
-			for pulse := range 26 { // 1.3 s, so that the units fall anywhere between two pulses of the worker
+			for pulse := range 26 { // 1.3 s, so that units arrive at any time between two pulses of the worker
 				time.Sleep(order.SendDelay)
 				p.Confirm(time.Now())
 				synctest.Wait()
@@ -222,8 +222,8 @@ func TestALoneUnitIsJudgedSoon(t *testing.T) {
 	})
 }
 
-// TestUnitsThatWaitCountOnce lets units wait as during a save: what is saved then must not have counted them, since they
-// are read again after a restart.
+// TestUnitsThatWaitCountOnce lets units wait as during a save: that save must not have counted them, since they are
+// read again after a restart.
 func TestUnitsThatWaitCountOnce(t *testing.T) {
 	t.Parallel()
 	cfg := guarded()
@@ -301,7 +301,8 @@ func TestOtherInstancesKnowTheGuardsOfTheirPolicies(t *testing.T) {
 	}
 }
 
-// TestValuesThatAGuardLeavesOutAreLogged has an outcome leave the range from 0 to 1. One line stands for many such values.
+// TestValuesThatAGuardLeavesOutAreLogged lets an outcome leave the range from 0 to 1. One log line represents many such
+// values.
 func TestValuesThatAGuardLeavesOutAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg := guarded()
@@ -330,9 +331,9 @@ func TestValuesThatAGuardLeavesOutAreLogged(t *testing.T) {
 	}
 }
 
-// TestAnIncidentTripsAGuardOnce hacks the reward. It crashes after the trip, once with a save from before the trip, so that
-// the guard trips again, and then with one from after it, and reads the same episodes again. A person releases the guard while
-// the incident is open.
+// TestAnIncidentTripsAGuardOnce hacks the reward. It crashes after the trip, once with a save from before the trip, so
+// that the guard trips again, and then with one from after it, and reads the same episodes again. A person releases the
+// guard while the incident is open.
 func TestAnIncidentTripsAGuardOnce(t *testing.T) {
 	t.Parallel()
 	c := watch.DefaultConfig()
@@ -399,7 +400,7 @@ func TestAnIncidentTripsAGuardOnce(t *testing.T) {
 	if s := d.guards.Summary(); s.State != guard.OK || len(s.Events) > 0 || len(trips()) > 0 {
 		t.Errorf("before the trip: %+v, %v", s, trips())
 	}
-	observe(before-50, at) // those before are known
+	observe(before-50, at) // the earlier ones are known
 	if s := *d.guards.Summary(); !reflect.DeepEqual(s, tripped) || !slices.Equal(trips(), first) {
 		t.Errorf("read again: %+v and %v, want %+v and %v", s, trips(), tripped, first)
 	}

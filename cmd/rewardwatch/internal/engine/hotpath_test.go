@@ -16,9 +16,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// From the message to the judged unit, a step of an episode allocates nothing, and an episode its key and its unit,
-// however long it is. What a bank keeps of its last units comes on top, .26 of an allocation an episode. The race
-// detector allocates, too.
+// From the message to the judged unit, a step of an episode allocates nothing, and an episode only its key and its
+// unit, regardless of its length. What a bank keeps of its last units adds .26 allocations per episode. The race
+// detector allocates as well.
 func TestSimTheWayOfAnEventAllocatesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -59,7 +59,7 @@ func TestSimTheWayOfAnEventAllocatesNothing(t *testing.T) {
 			}
 		}
 	}
-	take(record(steps * 600)) // which covers two days, and with them the baseline
+	take(record(steps * 600)) // this covers two days, and thus the baseline
 	if s := policy.Group(ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"})); s.Baseline.ID == "" || s.Baseline.Provisional {
 		t.Fatalf("no baseline after %d units: %+v", judged, s.Baseline)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// joiningFeed is a feed that joins the decisions of the policy shop with their clicks.
+// joiningFeed returns a feed that joins the decisions of the policy shop with their clicks.
 func joiningFeed() (*PartitionFeed, *keepingOutlet) {
 	cfg, out := DefaultSettings(), &keepingOutlet{}
 	joined := PolicyConfig{Match: "shop", Feedback: feedback.Config{
@@ -30,7 +30,7 @@ func joiningFeed() (*PartitionFeed, *keepingOutlet) {
 	return f, out
 }
 
-// shopEvents are impressions, clicks on some of them after ten seconds, and whole episodes of another policy.
+// shopEvents returns impressions, clicks on some of them after ten seconds, and whole episodes of another policy.
 func shopEvents(n int) (out []ingest.Event) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	add := func(e ingest.Event, after time.Duration) {
@@ -51,7 +51,7 @@ func shopEvents(n int) (out []ingest.Event) {
 	return out
 }
 
-// Open decisions outlive a restart at any record, beside the episodes of other policies.
+// Open decisions survive a restart at any record, beside the episodes of other policies.
 func TestOpenDecisionsOutliveARestart(t *testing.T) {
 	events := shopEvents(200)
 	whole, kept := joiningFeed()
@@ -78,7 +78,7 @@ func TestOpenDecisionsOutliveARestart(t *testing.T) {
 	}
 }
 
-// Readers of units recognize what they have by the record at which it ended and its number, whatever its policy.
+// Readers recognize units by the record at which they ended and by their number, for any policy.
 func TestUnitsOfOneRecordHaveDifferentNumbers(t *testing.T) {
 	f, kept := joiningFeed()
 	events := shopEvents(3)

@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// keeping is a service that saves every so often, with so much room for units that are kept.
+// keeping returns a service with the given save interval and room for kept units.
 func keeping(t *testing.T, every time.Duration, most int64) *alone {
 	t.Helper()
 	m := newMemory()
@@ -25,8 +25,8 @@ func keeping(t *testing.T, every time.Duration, most int64) *alone {
 	return p
 }
 
-// Units that became safe leave the memory and the checkpoint of a partition in which nothing comes any more, also after a
-// restart.
+// Units that have become safe leave the memory and the checkpoint of a partition in which nothing arrives any more,
+// also after a restart.
 func TestAnIdlePartitionLetsGoOfSafeUnits(t *testing.T) {
 	t.Parallel()
 	p := keeping(t, time.Hour, 1<<30)
@@ -78,8 +78,8 @@ func TestAnIdlePartitionLetsGoOfSafeUnits(t *testing.T) {
 	feed(again)
 }
 
-// What is kept of all partitions together stays below its bound, as reading waits for policies to be saved, and they are saved
-// early for it. All units are judged.
+// The total of what is kept for all partitions stays below its limit, since reading waits for policies to be saved, and
+// these are saved early for it. All units are judged.
 func TestKeptUnitsAreBoundedOverAllPartitions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

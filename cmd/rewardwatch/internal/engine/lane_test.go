@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// inTwoTopics moves the clicks of the shop to a topic of their own.
+// inTwoTopics moves the clicks of the shop to a separate topic.
 func inTwoTopics(events []ingest.Event) (decisions, clicks []ingest.Event) {
 	for _, e := range events {
 		of := &decisions
@@ -27,7 +27,7 @@ func inTwoTopics(events []ingest.Event) (decisions, clicks []ingest.Event) {
 	return decisions, clicks
 }
 
-// feedBoth feeds both topics in an order of its own, each in its own order. next says from which to take.
+// feedBoth feeds both topics, each in its own order. next determines the topic of the next event.
 func feedBoth(t *testing.T, f *PartitionFeed, decisions, clicks []ingest.Event, next func(decision, click *ingest.Event) (fromClicks bool)) {
 	t.Helper()
 	for len(decisions)+len(clicks) > 0 {
@@ -59,7 +59,7 @@ func placesOf(units []*ingest.Unit) (out []place) {
 	return out
 }
 
-// Clicks in a topic of their own join the decisions in another, as they do in the same one.
+// Clicks in a separate topic join the decisions in another one, as they do in the same topic.
 func TestFeedbackOfAnotherTopicIsJoined(t *testing.T) {
 	events := shopEvents(200)
 	one, want := joiningFeed()
@@ -94,8 +94,8 @@ func TestFeedbackOfAnotherTopicIsJoined(t *testing.T) {
 	}
 }
 
-// However the records of two topics come in between, after a restart as before, the same units come from each topic in
-// the same order, at the same records. Else a bank would miss some, or count some twice.
+// For any interleaving of the records of two topics, also after a restart, the same units come from each topic in the
+// same order, at the same records. Otherwise a bank would miss some, or count some twice.
 func TestWhatLeavesATopicDoesNotDependOnTheOther(t *testing.T) {
 	decisions, clicks := inTwoTopics(shopEvents(120))
 	var want []place
@@ -128,7 +128,7 @@ func TestWhatLeavesATopicDoesNotDependOnTheOther(t *testing.T) {
 	}
 }
 
-// The open decisions of a topic that cannot be read at the moment are kept until it can.
+// The open decisions of a topic that temporarily cannot be read are kept until it can.
 func TestOpenDecisionsOutliveTheAbsenceOfTheirTopic(t *testing.T) {
 	decisions, clicks := inTwoTopics(shopEvents(120))
 	f, _ := joiningFeed()
@@ -156,8 +156,8 @@ func TestOpenDecisionsOutliveTheAbsenceOfTheirTopic(t *testing.T) {
 	}
 }
 
-// A build of format 5 wrote the open decisions as a part of the state. It saved the feed of shopEvents(40), which is read
-// as it was.
+// A build of format 5 wrote the open decisions as a part of the state. Its save of the feed of shopEvents(40) is
+// restored unchanged.
 func TestFeedOfFormat5IsRead(t *testing.T) {
 	old, err := os.ReadFile(filepath.Join("testdata", "snapshots", "5", "feed"))
 	if err != nil {

@@ -31,16 +31,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// The fleet that is held against a ceiling: all groups see the same values, so that one calibration does for all, but for
-// every so many, which drift.
+// The fleet that is compared with a memory limit: all groups see the same values, so that one calibration suffices for
+// all, except for every few groups, which drift.
 const (
 	ceilingPolicies = 12
 	ceilingGroups   = 8
 	ceilingDrifting = 16
-	ceilingBurst    = 30 // units of a group in a row
+	ceilingBurst    = 30 // number of consecutive units of a group
 )
 
-// inUseNow is what the process takes once the garbage is collected.
+// inUseNow returns the memory of the process after a garbage collection.
 func inUseNow() int64 {
 	runtime.GC()
 	c := newCeiling(0, prometheus.NewRegistry())
@@ -48,7 +48,7 @@ func inUseNow() int64 {
 	return c.inUse()
 }
 
-// hold has all workers wait between two units until it is released, so that nothing is being written or read.
+// hold makes all workers wait between two units until they are released, so that nothing is being written or read.
 func hold(t *testing.T, workers []*RunningWorker) (release func()) {
 	t.Helper()
 	held, done := make(chan error), make(chan struct{})
@@ -78,11 +78,11 @@ func hold(t *testing.T, workers []*RunningWorker) (release func()) {
 type ceilingRun struct {
 	shown              map[string]string // by policy
 	most               int64             // bytes in use after collecting the garbage
-	evicted            int               // groups, in the end
+	evicted            int               // number of groups in the end
 	evictions, returns float64
 }
 
-// underCeiling judges the fleet with a limit of memory.
+// underCeiling judges the fleet with a memory limit.
 func underCeiling(t *testing.T, calibrations *budget.Calibrations, limit ingest.ByteSize, rounds int64) (out ceilingRun) {
 	t.Helper()
 	directory, err := checkpoint.NewDirectory(t.TempDir())
@@ -127,10 +127,10 @@ func underCeiling(t *testing.T, calibrations *budget.Calibrations, limit ingest.
 				handed++
 			}
 			must(t, units.Flush(t.Context()))
-			for units.Waiting() > 0 { // they take memory too
+			for units.Waiting() > 0 { // these use memory as well
 				time.Sleep(time.Millisecond)
 			}
-			if i%ceilingGroups == 0 { // as the consumer does from time to time, and units that are safe are let go of
+			if i%ceilingGroups == 0 { // as the consumer does occasionally, so that safe units are dropped
 				if err := feed.Snapshot(new(bytes.Buffer)); err != nil {
 					t.Fatal(err)
 				}
@@ -150,20 +150,20 @@ func underCeiling(t *testing.T, calibrations *budget.Calibrations, limit ingest.
 	return out
 }
 
-// besideGroups is what the process takes that is neither there at the start nor groups: units on their way, what is just being
-// written and read, stacks.
+// besideGroups is the memory of the process beyond that at the start and that of groups: units in transit, what is
+// being written and read, and stacks.
 const besideGroups = 20 << 20
 
-// ownProcess is the environment variable of a test that has the process to itself.
+// ownProcess is the environment variable of a test that runs in its own process.
 const ownProcess = "REWARDWATCH_TEST_OWN_PROCESS"
 
-// With a ceiling that has room for a tenth of what the groups take, all is found that is found without, and memory stays
-// below it.
+// With a limit that has room for a tenth of the groups, all findings are those without a limit, and memory stays below
+// it.
 func TestSimTheCeilingHolds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
-	if os.Getenv(ownProcess) == "" { // or what other tests leave behind would be measured too
+	if os.Getenv(ownProcess) == "" { // otherwise the remains of other tests would be measured as well
 		t.Parallel()
 		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestSimTheCeilingHolds$", "-test.v")
 		again.Env = append(os.Environ(), ownProcess+"=1")
@@ -209,7 +209,7 @@ func TestSimTheCeilingHolds(t *testing.T) {
 	}
 }
 
-// evictAll has a worker evict all that it can.
+// evictAll makes a worker evict everything that it can.
 func evictAll(t *testing.T, r *RunningWorker) (evicted int) {
 	t.Helper()
 	err := r.Ask(t.Context(), func(context.Context) error {
@@ -248,7 +248,7 @@ func evictedPolicy(t *testing.T) (*Pipeline, *RunningWorker, *directPartition, *
 	return p.Pipeline, r, feed.Out.(*directPartition), disk
 }
 
-// What people ask of a group brings it back, and what they ask about it does not.
+// People's orders for a group restore it; their questions about it do not.
 func TestAnEvictedGroupAnswersAndObeys(t *testing.T) {
 	t.Parallel()
 	a, r, _, _ := evictedPolicy(t)
@@ -289,8 +289,8 @@ func TestAnEvictedGroupAnswersAndObeys(t *testing.T) {
 	}
 }
 
-// A group whose state cannot be read ends the service with the name of what is damaged: the next start goes back to the save
-// before, or says what to do.
+// A group whose state cannot be read ends the service with the name of what is damaged: the next start falls back to
+// the preceding save, or says what to do.
 func TestAnEvictedGroupThatIsDamagedEndsTheService(t *testing.T) {
 	t.Parallel()
 	_, r, units, disk := evictedPolicy(t)
@@ -312,7 +312,7 @@ func TestAnEvictedGroupThatIsDamagedEndsTheService(t *testing.T) {
 	}
 }
 
-// What is silent is notified of evicted groups too.
+// The silence of evicted groups is reported as well.
 func TestAnEvictedGroupFallsSilent(t *testing.T) {
 	t.Parallel()
 	_, r, _, _ := evictedPolicy(t)
@@ -328,8 +328,8 @@ func TestAnEvictedGroupFallsSilent(t *testing.T) {
 	}
 }
 
-// What a worker gives up when it stops, as there is no room for it, comes again after the restart: no unit behind it is judged, or it
-// would be taken for judged too.
+// A unit that a worker gives up when it stops, because there is no room for it, arrives again after the restart. No
+// later unit is judged, or the unit would count as judged as well.
 func TestAUnitThatIsGivenUpComesAgain(t *testing.T) {
 	t.Parallel()
 	_, r, units, _ := evictedPolicy(t)
@@ -362,8 +362,8 @@ func TestAUnitThatIsGivenUpComesAgain(t *testing.T) {
 	}
 }
 
-// While the limit is passed and nothing can leave, a partition hands on some units a second, and a group that comes back waits
-// no longer than a moment.
+// While the limit is exceeded and nothing can be evicted, a partition passes on some units per second, and a group that
+// is restored only waits for a moment.
 func TestAPassedLimitSlowsDownAndStopsNothing(t *testing.T) {
 	t.Parallel()
 	_, r, units, _ := evictedPolicy(t)
@@ -390,7 +390,7 @@ func TestAPassedLimitSlowsDownAndStopsNothing(t *testing.T) {
 	}
 }
 
-// Room that was found for a group is no room for another one before that is counted.
+// Room found for a group is not available to another one before it is counted.
 func TestRoomIsReserved(t *testing.T) {
 	before := inUseNow()
 	c := newCeiling(ingest.ByteSize(4*before)+ingest.GiB, prometheus.NewRegistry())
@@ -404,7 +404,7 @@ func TestRoomIsReserved(t *testing.T) {
 	}
 }
 
-// The files of the program that are in memory are in use too, and Go may take only what they leave of the limit.
+// Mapped files of the program count as memory in use, and Go may only use the rest of the limit.
 func TestMappedFilesCount(t *testing.T) {
 	files := mappedFiles()
 	if files == 0 {
@@ -425,7 +425,7 @@ func TestMappedFilesCount(t *testing.T) {
 	}
 }
 
-// heapLive returns what the last collection of garbage left.
+// heapLive returns the live heap after the last garbage collection.
 func heapLive() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

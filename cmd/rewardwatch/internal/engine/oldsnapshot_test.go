@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// keepingOutlet keeps all units that it is given.
+// keepingOutlet keeps all units that it receives.
 type keepingOutlet struct {
 	end   time.Time // of the last mark
 	units []*ingest.Unit
@@ -55,7 +55,7 @@ func newKeepingFeed() (*PartitionFeed, *keepingOutlet) {
 	return &PartitionFeed{pipeline: p, Out: out, lane: p.newLane(0)}, out
 }
 
-// storedFeed is the feed of the stored snapshot: open episodes, and units that are kept, of all sorts.
+// storedFeed returns the feed of the stored snapshot: open episodes, and all kinds of kept units.
 func storedFeed(t *testing.T) (*PartitionFeed, *keepingOutlet) {
 	t.Helper()
 	f, out := newKeepingFeed()
@@ -64,7 +64,7 @@ func storedFeed(t *testing.T) (*PartitionFeed, *keepingOutlet) {
 	return f, out
 }
 
-// fill processes the events of some offsets.
+// fill processes the events of a range of offsets.
 func fill(t *testing.T, f *PartitionFeed, from, to int64) {
 	t.Helper()
 	for offset := from; offset < to; offset++ {
@@ -81,7 +81,7 @@ func fill(t *testing.T, f *PartitionFeed, from, to int64) {
 	}
 }
 
-// What builds of earlier formats have saved of a partition is read as it was.
+// The state of a partition saved by builds of earlier formats is restored unchanged.
 func TestFeedsOfEarlierFormatsAreRead(t *testing.T) {
 	for _, format := range []string{"4", "6"} {
 		t.Run(format, func(t *testing.T) { feedIsRead(t, filepath.Join("testdata", "snapshots", format, "feed")) })

@@ -25,10 +25,10 @@ const (
 	oneStepPolicies   = 40
 	oneStepBatch      = 500
 	oneStepSegment    = 2 << 20
-	oneStepBytes      = 30 // at most, of a decision in the log
+	oneStepBytes      = 30 // maximum per decision in the log
 )
 
-// oneStep is a service on a disk that judges decisions of one step, and is saved when the test says so.
+// oneStep is a service on a disk that judges one-step decisions, and is saved when the test says so.
 type oneStep struct {
 	*alone
 	t      testing.TB
@@ -38,7 +38,7 @@ type oneStep struct {
 	offset int64 // of all partitions
 }
 
-// startOneStep begins with what the directory holds. Without logs, the checkpoints hold the units.
+// startOneStep begins with the content of the directory. Without logs, the checkpoints contain the units.
 func startOneStep(t testing.TB, dir string, logged bool) *oneStep {
 	t.Helper()
 	cfg, reg := DefaultSettings(), prometheus.NewRegistry()
@@ -50,13 +50,13 @@ func startOneStep(t testing.TB, dir string, logged bool) *oneStep {
 	s.alone = newAlone(context.Background(), &cfg, s.store, newMemory(), reg)
 	if logged {
 		s.logTo(dir)
-	} else { // one interval is more than is allowed
+	} else { // one interval is more than allowed
 		s.unsafeBacklog, s.kept.most = 1<<40, 1<<40
 	}
 	s.Begin(oneStepPartitions)
 	for i := range int32(oneStepPartitions) {
 		f := s.Feed(i)
-		if logged { // small segments, so that little is left because others in the same file are needed
+		if logged { // small segments, so that little is kept because of other units in the same file
 			logOf(f).spool = locallog.NewSpool(filepath.Join(dir, fmt.Sprint(i)), oneStepSegment)
 		}
 		s.feeds = append(s.feeds, f)
@@ -64,7 +64,7 @@ func startOneStep(t testing.TB, dir string, logged bool) *oneStep {
 	return s
 }
 
-// judge has so many decisions read and judged.
+// judge reads and judges n decisions.
 func (s *oneStep) judge(n int) {
 	begun := time.Now().Add(-time.Hour).UnixNano()
 	var reading sync.WaitGroup
@@ -88,7 +88,7 @@ func (s *oneStep) judge(n int) {
 	}
 }
 
-// oneStepDecisions are the decisions of a partition from an offset on.
+// oneStepDecisions returns the decisions of a partition from an offset on.
 func oneStepDecisions(of ingest.Partition, from, begun int64) []ingest.Event {
 	batch := make([]ingest.Event, oneStepBatch)
 	for k := range batch {
@@ -102,8 +102,8 @@ func oneStepDecisions(of ingest.Partition, from, begun int64) []ingest.Event {
 	return batch
 }
 
-// interval judges the decisions between two saves of everything. Workers save in its middle, so that partitions keep the units of
-// one interval and a half. It returns the bytes of the partitions' checkpoints.
+// interval judges the decisions between two saves of everything. Workers save in the middle, so partitions keep the
+// units of one and a half intervals. It returns the bytes of the partitions' checkpoints.
 func (s *oneStep) interval(n int) (written int) {
 	s.judge(n / 2)
 	for _, r := range s.All() {
@@ -125,7 +125,7 @@ func (s *oneStep) save() (written int) {
 	return written
 }
 
-// logs returns the bytes of the logs of units on the disk.
+// logs returns the size of the logs of units on the disk, in bytes.
 func (s *oneStep) logs() (size int64) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "*", "*.log"))
 	must(s.t, err)
@@ -137,8 +137,8 @@ func (s *oneStep) logs() (size int64) {
 	return size
 }
 
-// BenchmarkOneStepCheckpoints tells the processor time of a decision of one step while everything is saved once in an interval, by
-// where units are kept until they are saved twice.
+// BenchmarkOneStepCheckpoints reports the CPU time of a one-step decision while everything is saved once per interval,
+// depending on where units are kept until they are saved twice.
 func BenchmarkOneStepCheckpoints(b *testing.B) {
 	const interval = 200_000
 	for _, logged := range []bool{false, true} {
@@ -158,9 +158,10 @@ func BenchmarkOneStepCheckpoints(b *testing.B) {
 	}
 }
 
-// TestSimOneStepDecisionsStayOnDisk judges a million decisions of one step in each interval between two saves, which is
-// 100,000 a second for the default of 10 seconds. Units that are not saved twice are on the disk: the memory of the process stays
-// below 600 MB, the log is bounded, and a checkpoint of the partitions costs the same however many units there were.
+// TestSimOneStepDecisionsStayOnDisk judges a million one-step decisions in each interval between two saves, which is
+// 100,000 per second for the default of 10 seconds. Units that are not saved twice are on the disk: the memory of the
+// process stays below 600 MB, the log is limited, and the cost of a checkpoint of the partitions does not depend on the
+// number of units.
 func TestSimOneStepDecisionsStayOnDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes of CPU")

@@ -33,8 +33,8 @@ const (
 	openDirectory  = "REWARDWATCH_TEST_OPEN_DIRECTORY"
 )
 
-// A process that holds a million open decisions, with keys like UUIDs and four numbers each, saves them and restores
-// them within the memory that is promised, and loses none.
+// A process with a million open decisions, with keys like UUIDs and four numbers each, saves and restores them within
+// the promised memory, and loses none.
 func TestSimMillionOpenDecisions(t *testing.T) {
 	if dir := os.Getenv(openDirectory); dir != "" {
 		holdOpenDecisions(t, filepath.Join(dir, "partition"))
@@ -66,7 +66,8 @@ func TestSimMillionOpenDecisions(t *testing.T) {
 	}
 }
 
-// holdOpenDecisions restores what the process before has saved, reads decisions until there are enough, and saves them.
+// holdOpenDecisions restores what the preceding process has saved, reads decisions until there are enough, and saves
+// them.
 func holdOpenDecisions(t *testing.T, file string) {
 	cfg := DefaultSettings()
 	cfg.Policies = []PolicyConfig{{Match: "*", Config: watch.DefaultConfig(), Feedback: feedback.Config{
@@ -100,7 +101,7 @@ func holdOpenDecisions(t *testing.T, file string) {
 	fmt.Printf("%d open, %d bytes at most\n", feed.Decisions.Open(), peakMemory(t))
 }
 
-// blocks hold a snapshot until it is saved, as the consumer does.
+// blocks holds a snapshot until it is saved, as the consumer does.
 type blocks [][]byte
 
 func (b *blocks) Write(p []byte) (int, error) {
@@ -127,7 +128,7 @@ func (b *blocks) save(file string) error {
 	return f.Close()
 }
 
-// shownItems are decisions of a recommender that shows 280 items a second.
+// shownItems returns decisions of a recommender that shows 280 items per second.
 func shownItems(rng *rand.Rand, from, n int64) []ingest.Event {
 	batch := make([]ingest.Event, n)
 	for i := range batch {
@@ -143,7 +144,7 @@ func shownItems(rng *rand.Rand, from, n int64) []ingest.Event {
 	return batch
 }
 
-// peakMemory returns the most memory that the process has had resident, in bytes.
+// peakMemory returns the peak resident memory of the process, in bytes.
 func peakMemory(t *testing.T) int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	must(t, err)

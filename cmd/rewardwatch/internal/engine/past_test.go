@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// waiting returns the worker of a policy one of whose groups waits for a calibration, which waits for a core until the
-// service is to stop.
+// waiting returns the worker of a policy, one of whose groups waits for a calibration, which in turn waits for a core
+// until the service is to stop.
 func waiting(t *testing.T) (_ *Pipeline, _ *RunningWorker, group ingest.Group, stop func()) {
 	t.Helper()
 	a := newTestPipeline(t, newMemory())
@@ -50,8 +50,8 @@ func waiting(t *testing.T) (_ *Pipeline, _ *RunningWorker, group ingest.Group, s
 	}
 }
 
-// Who looks at the past of a group waits for no calibration, and hurries none: the policy judges its other groups
-// meanwhile.
+// Reading the history of a group does not wait for a calibration, nor hurry any: the policy judges its other groups in
+// the meantime.
 func TestPastIsReadWhileGroupsWaitForCalibrations(t *testing.T) {
 	p, _, group, stop := waiting(t)
 	defer stop()
@@ -75,8 +75,8 @@ func TestPastIsReadWhileGroupsWaitForCalibrations(t *testing.T) {
 	}
 }
 
-// A decision that calibrations hold up for longer than its person waits is not carried out later, and holds up the units
-// of other groups no longer.
+// A decision that calibrations delay for longer than its person waits is not carried out later, and does not block the
+// units of other groups any longer.
 func TestDecisionIsNotCarriedOutLater(t *testing.T) {
 	_, r, group, stop := waiting(t)
 	defer stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// How a signal went, and its changes of version, outlive a restart, after which the past goes on as if there had been
-// none. A version that changes with the restart is one of the changes.
+// The history of a signal, and its version changes, survive a restart, after which the history continues as if there
+// had been none. A version that changes with the restart is one of the changes.
 func TestPastOutlivesARestart(t *testing.T) {
 	start := time.Now().Add(-2 * time.Hour)
 	episodes := func(from, to int64) (out []ingest.Event) {

@@ -20,24 +20,24 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-// The fleet of BenchmarkPath is that of make bench-throughput: actors of so many policies take turns, and a consumer
-// decodes so many messages together.
+// The fleet of BenchmarkPath is that of make bench-throughput: actors of a number of policies take turns, and a
+// consumer decodes several messages together.
 const (
 	pathPolicies   = 20
 	pathActors     = 400
 	pathPartitions = 4
 	pathBatch      = 256
-	pathRate       = 50_000 // events in a second of event time
+	pathRate       = 50_000 // events per second of event time
 )
 
-// path is a service on a disk that is fed with messages in the memory of the process.
+// path is a service on a disk that receives messages from the memory of the process.
 type path struct {
 	*oneStep
 	decoders []ingest.Decoder
 	topic    [pathPartitions][]ingest.Message
 
 	rng     *rand.Rand
-	steps   int // of an episode
+	steps   int // per episode
 	made    int
 	now     time.Time
 	episode [pathActors]int
@@ -68,7 +68,7 @@ func startPath(b testing.TB, steps int, blocks bool, tenants ...tenant.Config) *
 	return p
 }
 
-// record writes the next so many messages.
+// record writes the next messages.
 func (p *path) record(events int) {
 	for i := range p.topic {
 		p.topic[i] = p.topic[i][:0]
@@ -96,7 +96,7 @@ func (p *path) record(events int) {
 	}
 }
 
-// judge has the recorded messages decoded and judged.
+// judge decodes and judges the recorded messages.
 func (p *path) judge() {
 	var reading sync.WaitGroup
 	for i, f := range p.feeds {
@@ -146,8 +146,8 @@ func (p *path) warm(events int) {
 	}
 }
 
-// BenchmarkPath tells what an event costs from its message to the bank, with the log of units, by the processor time of
-// the process. What a broker and the fetching take is not part of it.
+// BenchmarkPath reports the cost of an event from its message to the bank, with the log of units, as CPU time of the
+// process. It does not include a broker and fetching.
 func BenchmarkPath(b *testing.B) {
 	const events = 600_000
 	for _, kind := range []struct {

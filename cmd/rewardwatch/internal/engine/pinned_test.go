@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// stepOf is the event of a step.
+// stepOf returns the event of a step.
 func stepOf(offset int64, agent, episode string, step int64, ends bool) ingest.Event {
 	return ingest.Event{
 		Pos: ingest.Position{Offset: offset}, Policy: "ranker", AgentID: agent, EpisodeID: episode, Step: step, Reward: 1, HasReward: true,
@@ -25,7 +25,7 @@ func TestExcerptLeavesOutEpisodesThatItMayHoldOnlyTheEndOf(t *testing.T) {
 	x := newExcerpt(&cfg, func(u *ingest.Unit) { got = append(got, fmt.Sprint(u.Agent, "/", u.Episode, " ", u.Length)) })
 	events := []ingest.Event{
 		stepOf(0, "cut", "1", 7, false), stepOf(1, "whole", "1", 0, false), stepOf(2, "cut", "1", 8, true), stepOf(3, "whole", "1", 1, true),
-		stepOf(4, "cut", "2", 5, false), stepOf(5, "cut", "2", 6, true), // its first end was seen: it begins where it begins
+		stepOf(4, "cut", "2", 5, false), stepOf(5, "cut", "2", 6, true), // the end of the episode before it was seen, so it begins here
 		stepOf(6, "stepless", "", -1, false), stepOf(7, "stepless", "", -1, true), stepOf(8, "stepless", "", -1, false), stepOf(9, "stepless", "", -1, true),
 		{Pos: ingest.Position{Offset: 10}, Policy: "ranker", AgentID: "summary", Step: -1, HasEpisode: true, Return: 3, Length: 9},
 		stepOf(11, "open", "1", 0, false),
@@ -43,7 +43,7 @@ func TestExcerptLeavesOutEpisodesThatItMayHoldOnlyTheEndOf(t *testing.T) {
 	}
 }
 
-// Pinned offsets that are gone are an error only where a baseline is still to be made of them.
+// Pinned offsets that no longer exist are only an error if a baseline still has to be made from them.
 func TestPinnedOffsetsOfKnownPoliciesAreNotRead(t *testing.T) {
 	gone := errors.New("gone")
 	cfg := DefaultSettings()

@@ -24,7 +24,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 )
 
-// memory is a checkpoint store, and effects that do nothing.
+// memory is a checkpoint store, with effects that do nothing.
 type memory struct{ *ingesttest.Store }
 
 func newMemory() *memory { return &memory{ingesttest.NewStore()} }
@@ -53,7 +53,7 @@ func (m *memory) Gone(*Workers) {}
 
 func (m *memory) Forgotten(string) {}
 
-// alone is the pipeline of an instance that is alone, with its workers and its feeds.
+// alone is the pipeline of a single instance, with its workers and its feeds.
 type alone struct {
 	*Pipeline
 	*Telemetry
@@ -66,7 +66,7 @@ func newAlone(ctx context.Context, cfg *Settings, store ingest.CheckpointStore, 
 	return &alone{Pipeline: p, Telemetry: NewTelemetry(p, Direct{Workers: d}), workers: d}
 }
 
-// logTo has the units of the partitions kept in logs below a directory.
+// logTo makes the partitions keep their units in logs below a directory.
 func (a *alone) logTo(directory string) {
 	a.Telemetry = NewTelemetry(a.Pipeline, Direct{Workers: a.workers, Log: func(partition int32) string {
 		return filepath.Join(directory, fmt.Sprint(partition))
@@ -79,7 +79,7 @@ func newTestPipeline(t *testing.T, m *memory) *alone {
 	return newAlone(t.Context(), &cfg, m, m, prometheus.NewRegistry())
 }
 
-// judged is the number of units that the banks have seen.
+// judged returns the number of units that the banks have seen.
 func (p *Pipeline) judged() int64 {
 	n := int64(0)
 	for _, s := range p.Summaries() {
@@ -90,7 +90,7 @@ func (p *Pipeline) judged() int64 {
 	return n
 }
 
-// Whatever way a rebalance cuts the stream, every unit is judged once.
+// However a rebalance splits the stream, every unit is judged once.
 func TestRebalancesLoseNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -155,7 +155,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 	}
 }
 
-// A policy whose telemetry has a clock is judged beside one without, and beside a unit from the future.
+// A policy whose telemetry has a clock is judged beside one without a clock, and beside a unit from the future.
 func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
 	t.Parallel()
 	p := newTestPipeline(t, newMemory())
@@ -184,8 +184,8 @@ func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
 	testkit.Eventually(t, "both policies", func() bool { return p.judged() == 1000 })
 }
 
-// The delay of a unit counts once it is judged, also where it has waited for the calibration of the baseline, and not where it has
-// no clock.
+// The delay of a unit counts once it is judged, even if it has waited for the calibration of the baseline, but not if
+// it has no clock.
 func TestDelayOfUnits(t *testing.T) {
 	t.Parallel()
 	p := newTestPipeline(t, newMemory())
@@ -257,7 +257,7 @@ func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
 		if err := f.Process(t.Context(), []ingest.Event{e}); err != nil {
 			t.Fatal(err)
 		}
-		if i < 20 { // so that the first ones are counted before the others come
+		if i < 20 { // so that the first ones are counted before the others arrive
 			testkit.Eventually(t, "the first policies", func() bool { return p.judged() >= min(i+1, 6) })
 		}
 	}
@@ -269,7 +269,7 @@ func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
 	}
 }
 
-// A partition that waits for another one lets go at once when the generation ends.
+// A partition that waits for another one stops waiting immediately when the generation ends.
 func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
 	p := newTestPipeline(t, newMemory())
 	ahead := p.Feed(0)
@@ -305,8 +305,8 @@ func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
 	}
 }
 
-// While nothing can be saved, reading goes on until so much is not saved that it waits: with a disk that has room again
-// it goes on and has lost nothing, and a stop ends it.
+// While nothing can be saved, reading continues until so much is unsaved that it waits. Once the disk has room again,
+// it continues and has lost nothing; a stop ends the wait.
 func TestReadingWaitsForAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, freed := range []bool{true, false} {
@@ -342,7 +342,7 @@ func TestReadingWaitsForAFullDisk(t *testing.T) {
 		if freed {
 			m.Free()
 		} else {
-			p.Ending() // as of a rebalance, and of a stop
+			p.Ending() // as in a rebalance or a stop
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -356,7 +356,7 @@ func TestReadingWaitsForAFullDisk(t *testing.T) {
 	}
 }
 
-// A partition waits for others and not for itself: what it has yet to say of how far it is, it says after the batch.
+// A partition waits for others but not for itself: it reports its own progress after the batch.
 func TestPartitionDoesNotWaitForItself(t *testing.T) {
 	t.Parallel()
 	const units = 2 * FeedBacklog

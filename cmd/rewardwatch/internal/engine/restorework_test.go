@@ -28,7 +28,7 @@ const (
 	smallGroups   = 5
 )
 
-// newFleetWorker is a worker of groups with baselines that have all seen the same.
+// newFleetWorker returns a worker of groups with baselines that have all seen the same.
 func newFleetWorker(t *testing.T) *Worker {
 	t.Helper()
 	d := NewWorker("policy", watch.DefaultConfig(), capacity.NewStreamLimit(1000), newMemory())
@@ -53,7 +53,7 @@ func changesOf(t *testing.T, d *Worker) ingest.Parts {
 	return parts
 }
 
-// inOrder returns a part with its maps in order.
+// inOrder returns a part with sorted maps.
 func inOrder(t *testing.T, part []byte) []byte {
 	t.Helper()
 	var content any
@@ -71,7 +71,8 @@ func inOrder(t *testing.T, part []byte) []byte {
 	return ordered
 }
 
-// A restart restores exactly what was saved, and keeps nothing in the memory of the checkpoint, into which the next one is read.
+// A restart restores exactly what was saved, and does not refer to the memory of the checkpoint, which is reused for
+// the next one.
 func TestARestoreKeepsNoMemoryOfTheCheckpoint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("calibrates a baseline")
@@ -102,7 +103,7 @@ func TestARestoreKeepsNoMemoryOfTheCheckpoint(t *testing.T) {
 	}
 }
 
-// What is allocated for each group is bounded, so that a fleet of 10,000 groups is back within seconds.
+// The number of allocations per group is limited, so that a fleet of 10,000 groups is restored within seconds.
 func TestWorkOfARestore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("calibrates a baseline")
@@ -130,8 +131,9 @@ func TestWorkOfARestore(t *testing.T) {
 		p.workers.Abandon(ErrGivenUp)
 		_ = p.Stop()
 	}
-	restore() // makes what is made once
-	// The counts are those of the process. What else it does only adds to them, so the least of some restores counts.
+	restore() // allocates what is only allocated once
+	// The counts are those of the process. Its other work only adds to them, so the minimum over several restores
+	// counts.
 	const groups = smallPolicies * smallGroups
 	allocations, kilobytes := uint64(math.MaxUint64), uint64(math.MaxUint64)
 	for range 5 {

@@ -19,7 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// hangingStore reads no parts while it is told to hang.
+// hangingStore does not read parts while it hangs.
 type hangingStore struct {
 	*checkpoint.Store
 	hangs  atomic.Bool
@@ -35,7 +35,7 @@ func (h *hangingStore) LoadParts(name string, parts []string) (ingest.Parts, err
 	return h.Store.LoadParts(name, parts)
 }
 
-// ofEnv is an episode of the policy ranker in an environment.
+// ofEnv returns an episode of the policy ranker in an environment.
 func ofEnv(offset int64, env string) ingest.Event {
 	e := ingesttest.Episode(0, offset, "ranker", time.Now().Add(-time.Minute))
 	if e.Env = env; env == "us" {
@@ -44,7 +44,7 @@ func ofEnv(offset int64, env string) ingest.Event {
 	return e
 }
 
-// twoGroups is a service with two groups of one policy, which have provisional baselines.
+// twoGroups returns a service with two groups of one policy, which have provisional baselines.
 func twoGroups(t *testing.T) (*alone, *Pipeline, ingest.Processor, *hangingStore) {
 	t.Helper()
 	cfg := DefaultSettings()
@@ -64,7 +64,7 @@ func twoGroups(t *testing.T) (*alone, *Pipeline, ingest.Processor, *hangingStore
 	return p, p.Pipeline, f, store
 }
 
-// Who reads the values of a baseline waits for nothing that the policy is busy with.
+// Reading the values of a baseline does not wait for other work of the policy.
 func TestBaselinesAreReadWhileThePolicyIsBusy(t *testing.T) {
 	t.Parallel()
 	p, a, _, _ := twoGroups(t)
@@ -157,7 +157,7 @@ func TestJudgingGoesOnWhileBaselinesAreRead(t *testing.T) {
 	}
 }
 
-// What is offered to readers follows the group: through a reset, an eviction, a return and its end.
+// What is offered to readers follows the group: through a reset, an eviction, a restoration and its end.
 func TestSamplesFollowTheGroup(t *testing.T) {
 	t.Parallel()
 	p, a, f, _ := twoGroups(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// A save that fails is tried again soon, and seldom while the disk stays full. Once it has succeeded, the interval is as
+// A save that fails is soon repeated, but rarely while the disk remains full. Once it has succeeded, the interval is as
 // long as before.
 func TestAFailedPacedSaveIsTriedAgainSoon(t *testing.T) {
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func TestAFailedPacedSaveIsTriedAgainSoon(t *testing.T) {
 	})
 }
 
-// timed notes when policies are saved, or should have been.
+// timed records when policies are saved, or should have been.
 type timed struct {
 	*memory
 	at []time.Time
@@ -73,12 +73,13 @@ func (s *timed) Save(name string, changed ingest.Parts, gone []string) error {
 	return s.memory.Save(name, changed, gone)
 }
 
-// The interval follows the last save of each policy, counts one that is gone no more, and is not for units in memory.
+// The interval depends on the last save of each policy, no longer on policies that are gone, and does not apply to
+// units in memory.
 func TestSavesAreAsFarApartAsTheyTake(t *testing.T) {
 	p := logging(t, t.TempDir())
 	f := p.Feed(0)
 	feedSummaries(t, f, 0, time.Minute, "one", "other")
-	testkit.Eventually(t, "both units", func() bool { return p.judged() == 2 }) // else there is nothing to save
+	testkit.Eventually(t, "both units", func() bool { return p.judged() == 2 }) // otherwise there is nothing to save
 	p.saveWorkers(t, 1)
 	total := func() (sum time.Duration) {
 		for _, r := range p.All() {
@@ -103,8 +104,8 @@ func TestSavesAreAsFarApartAsTheyTake(t *testing.T) {
 	}
 }
 
-// A service that is killed between the saves of its policies, after several checkpoints of the partition, judges the units since
-// the saves again, and has the same state byte for byte, but for the order of maps.
+// A service that is killed between the saves of its policies, after several checkpoints of the partition, judges the
+// units since the saves again. It then has the same state byte for byte, except for the order of maps.
 func TestUnitsSinceALongSaveAreJudgedAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -134,7 +135,7 @@ func TestUnitsSinceALongSaveAreJudgedAgain(t *testing.T) {
 		image = saveFeed(t, f)
 	}
 	want := p.states(t)
-	disk = disk.Copy() // what the workers save while they stop does not reach it
+	disk = disk.Copy() // saves of workers during the stop do not reach it
 	_ = p.Stop()
 	must(t, logOf(f).close())
 

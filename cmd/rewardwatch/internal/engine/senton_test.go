@@ -14,7 +14,7 @@ func markOf(at time.Time) *ingest.Message {
 	return &ingest.Message{Headers: []ingest.Header{{Key: repartition.MarkHeader, Value: strconv.AppendInt(nil, at.UnixNano(), 10)}}}
 }
 
-// The end of a partition to which telemetry is sent on tells nothing of what has not been sent on yet: marks do.
+// The end of a partition to which telemetry is forwarded says nothing about what has not been forwarded yet: marks do.
 func TestEndOfWhatIsSentOnIsThatOfTheMarks(t *testing.T) {
 	f, out := joiningFeed()
 	idle := func(at, want time.Time) {
@@ -36,7 +36,8 @@ func TestEndOfWhatIsSentOnIsThatOfTheMarks(t *testing.T) {
 	idle(now, now)
 }
 
-// What has been sent on twice is known after a restart too; how far all telemetry was is not, as marks follow.
+// What has been forwarded twice is recognized after a restart as well; the progress of all telemetry is not, as marks
+// follow.
 func TestWhatIsSentOnAgainIsSeenAfterARestart(t *testing.T) {
 	f, _ := joiningFeed()
 	f.pipeline.Source.SentOn = true

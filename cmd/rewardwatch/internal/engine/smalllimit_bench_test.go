@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// resident returns the memory of the process by the kernel, in MiB.
+// resident returns the memory of the process according to the kernel, in MiB.
 func resident(b *testing.B) float64 {
 	b.Helper()
 	text, err := os.ReadFile("/proc/self/status")
@@ -39,7 +39,7 @@ func resident(b *testing.B) float64 {
 	return 0
 }
 
-// heap returns what the heap takes, with its garbage, in MiB.
+// heap returns the size of the heap, including garbage, in MiB.
 func heap() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -50,11 +50,11 @@ func heap() float64 {
 type measured struct {
 	*life
 	b              *testing.B
-	peak, peakHeap float64 // MiB
+	peak, peakHeap float64 // in MiB
 	stop           func()
 }
 
-// measure begins a life, looks ten times a second how much memory the process takes, and scrapes every three seconds.
+// measure begins a life, measures the memory of the process ten times per second, and scrapes every three seconds.
 func measure(b *testing.B, dir string, policies, limit int) *measured {
 	m := &measured{b: b}
 	ctx, end := context.WithCancel(context.Background())
@@ -84,7 +84,7 @@ func measure(b *testing.B, dir string, policies, limit int) *measured {
 	return m
 }
 
-// tell says what is in use, the heap without its garbage.
+// tell reports what is in use, and the heap without garbage.
 func (m *measured) tell(what string) {
 	runtime.GC()
 	kept, _ := m.kept.bytes()
@@ -92,7 +92,7 @@ func (m *measured) tell(what string) {
 		what, resident(m.b), heap(), float64(kept)/(1<<20), m.Memory.residents.Evicted(), m.peak, m.peakHeap)
 }
 
-// kill ends the life, and what measures it. Nothing of it is left to the next life, as if that were another process.
+// kill ends the life and its measurement. Nothing of it remains for the next life, as if that were another process.
 func (m *measured) kill() {
 	m.stop()
 	m.life.kill()
@@ -100,9 +100,9 @@ func (m *measured) kill() {
 	debug.FreeOSMemory()
 }
 
-// BenchmarkMemoryOfManyPolicies judges one-step episodes of POLICIES policies for SECONDS, EVENTS at most, under a limit of LIMIT
-// MiB, while /metrics is scraped, rests for two intervals between saves, and is killed; LIVES times. It tells the most memory, what
-// is left at rest, and the same of a start after which nothing arrives.
+// BenchmarkMemoryOfManyPolicies judges one-step episodes of POLICIES policies for SECONDS, at most EVENTS, with a limit
+// of LIMIT MiB, while /metrics is scraped; it then rests for two save intervals and is killed; all this LIVES times. It
+// reports the peak memory, the memory at rest, and the same for a start after which nothing arrives.
 func BenchmarkMemoryOfManyPolicies(b *testing.B) {
 	policies, limit, events := testkit.Size("POLICIES", 400), testkit.Size("LIMIT", 2048), testkit.Size("EVENTS", math.MaxInt)
 	seconds, lives := testkit.Size("SECONDS", 20), testkit.Size("LIVES", 1)

@@ -38,7 +38,7 @@ type life struct {
 	ends      func()
 }
 
-// live begins a life with what the one before has left in a directory.
+// live begins a life with what the preceding one has left in a directory.
 func live(t testing.TB, dir string, policies int, limit ingest.ByteSize, every time.Duration) *life {
 	t.Helper()
 	cfg, reg := DefaultSettings(), prometheus.NewRegistry()
@@ -69,7 +69,7 @@ func must(t testing.TB, err error) {
 
 func (l *life) stateFile() string { return filepath.Join(l.dir, "partition") }
 
-// restore goes on where the partition was saved last.
+// restore continues from the last save of the partition.
 func (l *life) restore() {
 	state, err := os.Open(l.stateFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,8 @@ func (l *life) judge(n int) {
 	must(l.t, l.feed.Process(l.t.Context(), batch))
 }
 
-// rest waits for so many intervals in which nothing arrives: the partition is saved then where it has shrunk, as the consumer does.
+// rest waits for a number of intervals in which nothing arrives. As in the consumer, the partition is saved if it has
+// shrunk.
 func (l *life) rest(intervals int) {
 	every := time.Duration(l.Cfg.Checkpoint.Every)
 	for range intervals {
@@ -126,7 +127,7 @@ func (l *life) settle() {
 
 var errKilled = errors.New("killed")
 
-// kill ends the life as a crash does: nothing is saved that was not.
+// kill ends the life like a crash: nothing more is saved.
 func (l *life) kill() {
 	l.workers.Abandon(errKilled)
 	_ = l.Stop() // errors of the workers that were killed
@@ -134,7 +135,7 @@ func (l *life) kill() {
 	must(l.t, l.directory.Close())
 }
 
-// whileAllPause does something between two units of all workers.
+// whileAllPause calls do between two units of all workers.
 func whileAllPause(ctx context.Context, all []*RunningWorker, do func()) error {
 	if len(all) == 0 {
 		do()
@@ -143,12 +144,12 @@ func whileAllPause(ctx context.Context, all []*RunningWorker, do func()) error {
 	return all[0].Ask(ctx, func(ctx context.Context) error { return whileAllPause(ctx, all[1:], do) })
 }
 
-// What units take that became safe is given back within two intervals in which nothing arrives, of memory and of the disk.
+// The memory and the disk space of units that have become safe are freed within two intervals in which nothing arrives.
 func TestSimIdleHeapAndFilesShrinkWithinTwoIntervals(t *testing.T) {
 	const policies, units = 4, 30_000
 	l := live(t, t.TempDir(), policies, ingest.GiB, time.Hour)
 	defer l.kill()
-	l.judge(policies) // what the policies themselves take is there
+	l.judge(policies) // now the memory of the policies themselves is included
 	l.settle()
 	before := inUseNow()
 	for range units / 100 {
@@ -157,7 +158,7 @@ func TestSimIdleHeapAndFilesShrinkWithinTwoIntervals(t *testing.T) {
 	l.settle()
 	l.save()
 	full, file := inUseNow()-before, l.stateSize()
-	must(t, whileAllPause(t.Context(), l.All(), func() { l.Cfg.Checkpoint.Every = model.Duration(WorkerPulse) })) // which workers look after once a pulse
+	must(t, whileAllPause(t.Context(), l.All(), func() { l.Cfg.Checkpoint.Every = model.Duration(WorkerPulse) })) // workers check it once per pulse
 	l.rest(3)                                                                                                     // the first one may be half over
 	idle, left := inUseNow()-before, l.stateSize()
 	t.Logf("%d units took %d KiB of memory, %d KiB when idle; %d KiB of the file, %d KiB when idle", units, full>>10, idle>>10, file>>10, left>>10)
@@ -175,21 +176,21 @@ func (l *life) stateSize() int64 {
 	return info.Size()
 }
 
-// ownDirectory is the environment variable of a life that is a process of its own, which can be killed.
+// ownDirectory is the environment variable of a life in a separate process, which can be killed.
 const ownDirectory = "REWARDWATCH_TEST_OWN_DIRECTORY"
 
-// The lives of TestSimEachLifeGetsFurther: under a limit that has no room for all policies they judge so many episodes, and are
-// killed after two saves of the partition.
+// The lives of TestSimEachLifeGetsFurther: with a limit that has no room for all policies, each judges a number of
+// episodes, and is killed after two saves of the partition.
 const (
 	livesPolicies = 200
 	livesUnits    = 20_000
-	livesRoom     = 40 << 20 // beside what the process takes that does nothing
-	livesSaved    = 2_500    // episodes between two saves of the partition
+	livesRoom     = 40 << 20 // beyond the memory of an idle process
+	livesSaved    = 2_500    // number of episodes between two saves of the partition
 	livesEvery    = 250 * time.Millisecond
 )
 
-// Under a limit of memory that is too small for all groups, each life gets further than the one before, however often it is
-// killed, and in the end each episode has been judged once.
+// With a memory limit that is too small for all groups, each life gets further than the preceding one, however often it
+// is killed, and in the end each episode has been judged once.
 func TestSimEachLifeGetsFurther(t *testing.T) {
 	if dir := os.Getenv(ownDirectory); dir != "" {
 		liveOnce(t, dir)
@@ -216,7 +217,7 @@ func TestSimEachLifeGetsFurther(t *testing.T) {
 	}
 }
 
-// runLife runs one life, and kills it once it has saved so often that it got further, unless it ends by itself.
+// runLife runs one life, and kills it after a number of saves, so that it has made progress, unless it ends by itself.
 func runLife(t *testing.T, dir string, saves int) (begun, saved int64, evictions float64, ended bool) {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestSimEachLifeGetsFurther$", "-test.v")
@@ -250,7 +251,7 @@ func runLife(t *testing.T, dir string, saves int) (begun, saved int64, evictions
 	return begun, saved, evictions, ended
 }
 
-// liveOnce is a life until it is killed, or until all episodes are judged.
+// liveOnce runs a life until it is killed, or until all episodes are judged.
 func liveOnce(t *testing.T, dir string) {
 	l := live(t, dir, livesPolicies, ingest.ByteSize(inUseNow()+livesRoom), livesEvery)
 	tell := func() {

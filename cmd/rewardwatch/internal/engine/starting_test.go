@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// slowDisk takes its time for each save.
+// slowDisk delays each save.
 type slowDisk struct{ *ingesttest.Store }
 
 func (s slowDisk) Save(name string, changed ingest.Parts, gone []string) error {
@@ -23,7 +23,7 @@ func (s slowDisk) Save(name string, changed ingest.Parts, gone []string) error {
 	return s.Store.Save(name, changed, gone)
 }
 
-// A stop ends in time also where the disk cannot take so many saves: what was not saved is judged again.
+// A stop ends in time even if the disk is too slow for all saves: what was not saved is judged again.
 func TestStopOfManyPoliciesEndsInTime(t *testing.T) {
 	const policies = 1000
 	m := newMemory()
@@ -74,7 +74,7 @@ func TestStopOfManyPoliciesEndsInTime(t *testing.T) {
 	}
 }
 
-// A service that is told to stop while it restores does not restore the rest.
+// A service that is stopped while it restores does not restore the rest.
 func TestStopWhileRestoring(t *testing.T) {
 	m := newMemory()
 	p := newTestPipeline(t, m)

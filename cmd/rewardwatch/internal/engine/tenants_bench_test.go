@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 )
 
-// BenchmarkTenants tells what tenants with quotas add to the cost of an event from its message to the bank, as a ratio of
-// processor times. Two services judge the same messages by turns, so that what else the machine does meets both.
+// BenchmarkTenants reports how much tenants with quotas add to the cost of an event from its message to the bank, as a
+// ratio of CPU times. Two services judge the same messages in turns, so that other work of the machine affects both.
 func BenchmarkTenants(b *testing.B) {
 	const (
 		events = 200_000

@@ -22,14 +22,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// heard is what a tenant's people hear of, in order, and the units that end there.
+// heard is what a tenant's people are notified of, in order, and the units that end.
 type heard struct {
 	*memory
 	mu      sync.Mutex
 	changes map[string][]string // by policy, each of which has a goroutine
 }
 
-// Changed keeps the changes.
+// Changed stores the changes.
 func (h *heard) Changed(_ context.Context, changes []alerts.Change) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,8 +97,8 @@ func (h *house) restart() {
 	h.begin(policies, saved.Bytes())
 }
 
-// week returns the events of the quiet tenant in a week: episodes of two agents with five steps, whose rewards rise in the
-// middle, and decisions with feedback that comes later, of which each is sent twice.
+// week returns the events of the quiet tenant in a week: episodes of two agents with five steps, whose rewards rise in
+// the middle, and decisions with later feedback, each of which is sent twice.
 func week() (out []ingest.Event) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	const hours = 24 * 7
@@ -124,7 +124,7 @@ func week() (out []ingest.Event) {
 		}
 		feedback := ingest.Event{TS: at.Add(8 * time.Minute).UnixNano(), Policy: "quiet-offers", EpisodeID: key, Step: -1, Length: -1, Reward: rng.NormFloat64() + shift, HasReward: true}
 		out = append(out, decision, feedback)
-		if n > 20 { // again, when it is over
+		if n > 20 { // again, after it is over
 			decision.EpisodeID = fmt.Sprint("d", n-20)
 			decision.TS = at.Add(-20*15*time.Minute + 6*time.Minute).UnixNano()
 			out = append(out, decision)
@@ -133,8 +133,8 @@ func week() (out []ingest.Event) {
 	return out
 }
 
-// written appends a value to a text, whatever it holds: numbers that are not known are NaN, which JSON lacks. Times are those
-// of the clock of the test itself, and left out: event times are numbers.
+// written appends a value to a text, for any type: unknown numbers are NaN, which JSON lacks. Times of the test's own
+// clock are omitted; event times are numbers.
 func written(b *strings.Builder, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -165,8 +165,8 @@ func written(b *strings.Builder, v reflect.Value) {
 	}
 }
 
-// live feeds the quiet tenant's events, each with so many of the noise before it, and returns what is known of that tenant
-// in the end. With restarts, much of the noise has been judged before the tenant's first event.
+// live feeds the quiet tenant's events, each after a number of events of the noise, and returns what is known about
+// that tenant in the end. With restarts, much of the noise has been judged before the tenant's first event.
 func (h *house) live(events []ingest.Event, noise func(i int, ts int64) ingest.Event, each int, restarts bool) string {
 	made := 0
 	if restarts && each > 0 {
@@ -212,8 +212,9 @@ func enter(t *testing.T, divided bool) *house {
 	return h
 }
 
-// A tenant that floods the service with policies, groups, agents, units or decisions changes nothing for another: not a
-// number of a stream, nor the id or the order of an alarm, restarts or not. Without tenants, some of it does.
+// A tenant that floods the service with policies, groups, agents, units or decisions changes nothing for another one:
+// no number of a stream, and neither the ID nor the order of an alarm, with and without restarts. Without tenants, some
+// of it does.
 func TestANoisyTenantChangesNothingForAnother(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -287,7 +288,7 @@ func TestANoisyTenantChangesNothingForAnother(t *testing.T) {
 	}
 }
 
-// difference returns the first lines that differ, from shortly before where they do.
+// difference returns the first lines that differ, with some context before.
 func difference(want, got string) string {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range min(len(a), len(b)) {
@@ -304,7 +305,7 @@ func difference(want, got string) string {
 	return fmt.Sprintf("%d lines, want %d", len(b), len(a))
 }
 
-// refusedOf returns what a tenant has had beyond its quota, as exported.
+// refusedOf returns the amount that a tenant had beyond its quota, as exported.
 func refusedOf(t *testing.T, reg *prometheus.Registry, name, kind string) (n float64) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -324,7 +325,7 @@ func refusedOf(t *testing.T, reg *prometheus.Registry, name, kind string) (n flo
 	return 0
 }
 
-// Without tenants there is no metric of tenants.
+// Without tenants, there are no metrics of tenants.
 func TestNoTenantsNoMetrics(t *testing.T) {
 	h := enter(t, false)
 	if n, err := testutil.GatherAndCount(h.reg, names.MetricTenantQuota, names.MetricTenantUsed, names.MetricTenantRefused); n != 0 || err != nil {
@@ -333,7 +334,7 @@ func TestNoTenantsNoMetrics(t *testing.T) {
 	must(t, h.Stop())
 }
 
-// Partitions that bring new policies of a tenant at once admit as many as its quota says.
+// If several partitions bring new policies of a tenant at the same time, the quota limits their total.
 func TestQuotaOfPoliciesOfSeveralPartitions(t *testing.T) {
 	for range 20 {
 		h := enter(t, true)

@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// logging is a service with logs of units below a directory, which saves when the test says so.
+// logging returns a service with logs of units below a directory, which saves when the test says so.
 func logging(t *testing.T, directory string) *alone {
 	t.Helper()
 	cfg := DefaultSettings()
@@ -33,7 +33,7 @@ func logging(t *testing.T, directory string) *alone {
 	return p
 }
 
-// saveWorkers saves all workers so many times.
+// saveWorkers saves all workers a number of times.
 func (a *alone) saveWorkers(t *testing.T, times int) {
 	t.Helper()
 	for range times {
@@ -61,8 +61,8 @@ func logFiles(t *testing.T, directory string) []string {
 	return files
 }
 
-// A checkpoint names the units that are not saved twice, in a few bytes for any number. Once they are, and two checkpoints of the
-// partition do not name them, their files are gone.
+// A checkpoint refers to the units that are not saved twice, in a few bytes for any number. Once they are, and two
+// checkpoints of the partition do not refer to them, their files are removed.
 func TestTheLogHoldsUnitsUntilTheyAreSavedTwice(t *testing.T) {
 	dir := t.TempDir()
 	p := logging(t, dir)
@@ -94,7 +94,7 @@ func TestTheLogHoldsUnitsUntilTheyAreSavedTwice(t *testing.T) {
 	}
 }
 
-// Units with as many and as long names as they may have are read again.
+// Units with as many names as allowed, of the maximum length, can be read again.
 func TestUnitsWithLongNamesAreReadAgain(t *testing.T) {
 	const units = 300
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func TestUnitsWithLongNamesAreReadAgain(t *testing.T) {
 	}
 }
 
-// Units of a checkpoint of the build before, which holds them itself, get into the log.
+// Units in a checkpoint of an older build, which contains them itself, are moved to the log.
 func TestUnitsOfACheckpointWithoutALogGetIntoIt(t *testing.T) {
 	before := newTestPipeline(t, newMemory())
 	f := before.Feed(0)
@@ -139,7 +139,7 @@ func TestUnitsOfACheckpointWithoutALogGetIntoIt(t *testing.T) {
 		g := p.Feed(0)
 		must(t, g.Restore(bytes.NewReader(image)))
 		testkit.Eventually(t, "all units "+step, func() bool { return p.judged() == units })
-		if image = saveFeed(t, g); len(image) > 50*units { // of which the memory of episodes that have ended takes the most
+		if image = saveFeed(t, g); len(image) > 50*units { // most of it is the memory of ended episodes
 			t.Errorf("%s: the checkpoint has %d bytes", step, len(image))
 		}
 		p.Revoke(0)
@@ -147,7 +147,8 @@ func TestUnitsOfACheckpointWithoutALogGetIntoIt(t *testing.T) {
 	}
 }
 
-// A damaged or missing log is refused, with the way out, and without the log that a checkpoint names nothing is restored.
+// A damaged or missing log is refused, with the way out. Without the log that a checkpoint refers to, nothing is
+// restored.
 func TestADamagedLogIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	p := logging(t, dir)
@@ -183,8 +184,8 @@ func TestADamagedLogIsRefused(t *testing.T) {
 	testkit.Eventually(t, "all units", func() bool { return again.judged() == 600 })
 }
 
-// While the disk takes nothing, no checkpoint is made, units stay in memory up to a bound, and then reading waits. All of them are
-// in the log once it takes them.
+// While the disk cannot be written to, no checkpoint is made, units stay in memory up to a limit, and then reading
+// waits. All units are in the log once it can be written again.
 func TestUnitsWaitForADiskThatTakesNone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "no directory")
 	must(t, os.WriteFile(dir, nil, 0o600))
@@ -220,7 +221,7 @@ func TestUnitsWaitForADiskThatTakesNone(t *testing.T) {
 	testkit.Eventually(t, "all units", func() bool { return again.judged() == next })
 }
 
-// Reading waits while a log holds as much as it may, and policies are saved early before.
+// Reading waits while a log has reached its limit, and policies are saved early before that.
 func TestALogIsBounded(t *testing.T) {
 	p := logging(t, t.TempDir())
 	f := p.Feed(0)
@@ -242,7 +243,7 @@ func TestALogIsBounded(t *testing.T) {
 	}
 }
 
-// The units of a policy that was forgotten do not come back with the batches that others need, and those after do.
+// The units of a forgotten policy do not return with the batches that others need, but later units of it do.
 func TestForgottenPoliciesDoNotComeBackFromTheLog(t *testing.T) {
 	dir, disk := t.TempDir(), ingesttest.NewSegments()
 	p := forgetful(t, disk, 1000)
@@ -256,7 +257,7 @@ func TestForgottenPoliciesDoNotComeBackFromTheLog(t *testing.T) {
 	feedSummaries(t, f, next, time.Minute, "drop", "drop", "keep")
 	testkit.Eventually(t, "units after it", func() bool { return p.judged() == 6 })
 	image := saveFeed(t, f)
-	for range 2 { // the second time from a checkpoint that was made of the first
+	for range 2 { // the second time from a checkpoint that was made from the first
 		again := forgetful(t, ingesttest.NewSegments(), 1000)
 		again.logTo(dir)
 		g := again.Feed(0)
@@ -284,7 +285,7 @@ func addUnit(l *unitLog, u *ingest.Unit) {
 	l.add(&w)
 }
 
-// batched adds a batch of one unit of each policy.
+// batched adds a batch with one unit of each policy.
 func batched(t *testing.T, l *unitLog, offset int64, policies ...string) {
 	t.Helper()
 	for i, policy := range policies {
@@ -294,7 +295,7 @@ func batched(t *testing.T, l *unitLog, offset int64, policies ...string) {
 	must(t, l.write())
 }
 
-// logged returns how many units of each policy a log hands on.
+// logged returns the number of units of each policy that a log passes on.
 func logged(t *testing.T, dir string, s logState) map[string]int {
 	t.Helper()
 	l, units := newUnitLog(dir), map[string]int{}
@@ -307,11 +308,12 @@ func logged(t *testing.T, dir string, s logState) map[string]int {
 	return units
 }
 
-// A policy that cannot be saved holds its own units in the log, and no others: neither as much as it may hold nor their files.
+// A policy that cannot be saved keeps its own units in the log, but no others: neither their share of the limit nor
+// their files.
 func TestAPolicyThatIsNotSavedHoldsNoOthers(t *testing.T) {
 	dir := t.TempDir()
 	l := newUnitLog(dir)
-	l.spool = locallog.NewSpool(dir, 1) // a file for each batch
+	l.spool = locallog.NewSpool(dir, 1) // one file per batch
 	batched(t, l, 0, "stuck", "fine")
 	one := l.needed.Load()
 	for i := range int64(9) {
@@ -339,7 +341,7 @@ func TestAPolicyThatIsNotSavedHoldsNoOthers(t *testing.T) {
 	}
 }
 
-// What shares a file with units that cannot be saved counts as long as the file stays.
+// Units that share a file with units that cannot be saved count as long as the file exists.
 func TestBatchesCountUntilTheirFileGoes(t *testing.T) {
 	dir := t.TempDir()
 	l := newUnitLog(dir)
@@ -358,8 +360,8 @@ func TestBatchesCountUntilTheirFileGoes(t *testing.T) {
 	must(t, l.close())
 }
 
-// What becomes safe behind the units of a policy that cannot be saved makes the checkpoint smaller, and its file goes once neither of
-// two durable checkpoints names it.
+// Units that become safe after those of a policy that cannot be saved make the checkpoint smaller, and their file is
+// removed once neither of two durable checkpoints refers to it.
 func TestUnitsBehindThoseThatAreNotSavedGo(t *testing.T) {
 	dir := t.TempDir()
 	l := newUnitLog(dir)
@@ -386,7 +388,7 @@ func TestUnitsBehindThoseThatAreNotSavedGo(t *testing.T) {
 	must(t, l.close())
 }
 
-// A policy that is forgotten while its units are handed on again does not come back with the others of them.
+// A policy that is forgotten while its units are passed on again does not return with the rest of them.
 func TestAPolicyForgottenDuringAResumeDoesNotComeBack(t *testing.T) {
 	dir, disk := t.TempDir(), ingesttest.NewSegments()
 	p := forgetful(t, disk, 1000)
@@ -405,7 +407,7 @@ func TestAPolicyForgottenDuringAResumeDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// testForgottenDuringAResume forgets the policy drop when so many units are to be handed on.
+// testForgottenDuringAResume forgets the policy drop when a number of units remain to be passed on.
 func testForgottenDuringAResume(t *testing.T, dir string, disk *ingesttest.Segments, state logState, at int, each int64) {
 	t.Helper()
 	again := forgetful(t, disk, 1000)
@@ -435,7 +437,7 @@ func testForgottenDuringAResume(t *testing.T, dir string, disk *ingesttest.Segme
 	}
 }
 
-// A start judges the units of the logs while it reads them: they are never in memory all together.
+// A start judges the units of the logs while it reads them: they are never all in memory.
 func TestUnitsOfALogAreJudgedWhileItIsRead(t *testing.T) {
 	const partitions, each, batch = 2, 60_000, 100
 	dir, start := t.TempDir(), time.Now().Add(-time.Hour)

@@ -7,10 +7,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// reader looks at a worker whenever it has published a summary.
+// reader checks a worker whenever it has published a summary.
 type reader struct {
 	of    *Worker
-	told  bool // a summary told of an incident
+	told  bool // a summary has shown an incident
 	blind bool // that could not be seen
 }
 
@@ -24,7 +24,7 @@ func (r *reader) Observe(p *finding.Summary) {
 
 func (r *reader) Forget(string) {}
 
-// Pages and clients read summaries first and incidents afterwards, while the worker goes on.
+// Pages and clients read summaries first and incidents afterwards, while the worker continues.
 func TestIncidentsArePublishedBeforeSummaries(t *testing.T) {
 	t.Parallel()
 	d := smallWorker(t, 0)

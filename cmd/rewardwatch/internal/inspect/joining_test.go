@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 )
 
-// shown is a decision, and clicked is feedback, at a second.
+// shown returns a decision at a second, and clicked returns feedback.
 func shown(key string, at int) ingest.Event {
 	return ingest.Event{EpisodeID: key, AgentID: "server", TS: int64(at+1) * 1e9, Action: ingest.Action{Kind: ingest.ActionCategory, Category: "a"}}
 }
@@ -23,7 +23,7 @@ func clicked(key string, at int, reward float64) ingest.Event {
 }
 
 func TestJoiningIsMeasured(t *testing.T) {
-	// sum returns what a function makes of 100 decisions, one a minute.
+	// sum returns the events of 100 decisions, one per minute.
 	sum := func(of func(i int) []ingest.Event) (all []ingest.Event) {
 		for i := range 100 {
 			all = append(all, of(i)...)
@@ -128,7 +128,7 @@ func TestJoiningIsMeasured(t *testing.T) {
 	}
 }
 
-// Of more decisions than are looked at, the first say how they are joined.
+// If there are more decisions than are examined, the first ones show how they are joined.
 func TestJoiningOfManyDecisionsIsMeasuredByTheFirst(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -149,8 +149,8 @@ func TestJoiningOfManyDecisionsIsMeasuredByTheFirst(t *testing.T) {
 	}
 }
 
-// Labels that differ from record to record are candidates, too. What is kept of all candidates together is bounded, and
-// the key that feedback shares is found all the same.
+// Labels that differ from record to record are candidates as well. What is kept of all candidates together is limited,
+// and the key that feedback shares is found nevertheless.
 func TestSimManyCandidatesAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

@@ -10,7 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// pastOf returns the past of a policy: the level of its return and its version at each episode, with noise of 1.
+// pastOf returns the history of a policy, with the given level of its return and version at each episode, and noise of
+// 1.
 func pastOf(seed uint64, units int, level func(i int) float64, version func(i int) string) history.Record {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	h := &history.History{}

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// visitors returns what is kept of units of three kinds of visitors, whose shares and means are of the half.
+// visitors returns what is kept of units of three kinds of visitors, whose shares and means depend on the half.
 func visitors(seed uint64, n int, single bool, share func(second bool) float64, mean func(kind int, second bool) float64) *splits {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	s := &splits{}
@@ -51,7 +51,7 @@ func TestMixesOfTelemetryAreFound(t *testing.T) {
 		name              string
 		share             func(bool) float64
 		mean              func(int, bool) float64
-		leastMix, mostMix int // of the runs whose return changes by the mix alone
+		leastMix, mostMix int // of the runs whose return changes only because of the mix
 		leastTo, mostTo   int // of the runs to whose return the mix contributes, among others
 	}{
 		{"nothing changes", constant, kinds, 0, 0, 0, 0},
@@ -84,7 +84,8 @@ func TestMixesOfTelemetryAreFound(t *testing.T) {
 	}
 }
 
-// Of 400 healthy recordings, each with two signals and two labels, hardly any is said to have changed by a mix.
+// Of 400 healthy recordings, each with two signals and two labels, hardly any is reported to have changed because of a
+// mix.
 func TestHealthyTelemetryHasNoMixes(t *testing.T) {
 	said := 0
 	for seed := range uint64(400) {
@@ -101,7 +102,7 @@ func TestHealthyTelemetryHasNoMixes(t *testing.T) {
 	}
 }
 
-// However long the telemetry is, evenly spread units are kept, in order.
+// For telemetry of any length, evenly spread units are kept, in order.
 func TestSplitsAreBounded(t *testing.T) {
 	s := visitors(1, 50_000, false, func(second bool) float64 { return map[bool]float64{false: .1, true: .5}[second] }, func(kind int, _ bool) float64 { return -float64(kind % 2) })
 	if len(s.rows) > splitUnits || len(s.rows) < splitUnits/2 {
@@ -128,7 +129,7 @@ func TestSplitsAreBounded(t *testing.T) {
 	}
 }
 
-// A return that rises because better visitors come is not taken for one that is learned.
+// A return that rises because better visitors arrive is not mistaken for learning.
 func TestARisingMixIsNotLearning(t *testing.T) {
 	p := PolicyInspection{learned: learned{}}
 	p.learned.Low, p.learned.Change, p.learned.SD, p.learned.Units = .5, 1, 1, 1000

@@ -14,7 +14,7 @@ import (
 )
 
 func TestSettings(t *testing.T) {
-	// group has so many units, at so many a day; 0 is without a clock.
+	// group returns a group with a number of units and units per day; 0 is without a clock.
 	group := func(units int64, perDay float64) GroupInspection {
 		g := GroupInspection{Units: units, Steps: &StepsJSON{Mean: 50}, Signals: []SignalJSON{{Signal: "return"}}}
 		if g.Clock.Usable = perDay > 0; g.Clock.Usable {
@@ -34,14 +34,14 @@ func TestSettings(t *testing.T) {
 	for n := range many {
 		many[n] = group(20, 40)
 	}
-	// clicks is a group of decisions of which a share is clicked.
+	// clicks returns a group of decisions, a share of which is clicked.
 	clicks := func(units int64, perDay, share float64) GroupInspection {
 		g := group(units, perDay)
 		g.Steps.Mean = 1
 		g.Signals = append(g.Signals, SignalJSON{Signal: "outcome.click", Kind: kindZeroOne, Mean: new(wire.Number(share))})
 		return g
 	}
-	// endless is a group of blocks of steps.
+	// endless returns a group of blocks of steps.
 	endless := func(units int64, perDay float64) GroupInspection {
 		g := group(units, perDay)
 		g.Ends = map[string]int64{"block": units}
@@ -101,7 +101,7 @@ func FuzzQuoteYAML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		name = strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", ""), "?")
 		if name == "" {
-			return // no policy is called that
+			return // no policy has that name
 		}
 		cfg, err := config.ParseConfig("fuzz.yml", []byte("ingest: {kafka: {client_id: "+quoteYAML(name)+"}}\n"+
 			"policies:\n  - match: "+quoteYAML(escapeGlob(name))+" # why\n"), (*config.Config).CheckAlone)
@@ -117,7 +117,8 @@ func FuzzQuoteYAML(f *testing.F) {
 	})
 }
 
-// Of a policy that learns, only signals with a direction are judged: what people are asked for has one, whatever else there is.
+// For a policy that learns, only signals with a direction are judged: ratings by people have one, regardless of other
+// signals.
 func TestRatingsByPeopleHaveADirection(t *testing.T) {
 	of := func(names ...string) PolicyInspection {
 		g := GroupInspection{}

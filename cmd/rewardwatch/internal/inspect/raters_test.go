@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 )
 
-// ratedAnswers returns the proposal for answers of which people rate some later.
+// ratedAnswers returns the proposal for answers, some of which are later rated by people.
 func ratedAnswers(seed uint64, raters int, levels float64, given watch.Raters, label func(rng *rand.Rand, who int, rating float64) []ingest.Label) string {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	j := newJoining(feedback.Config{Key: "episode_id", Window: model.Duration(time.Hour)})

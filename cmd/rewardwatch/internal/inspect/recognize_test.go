@@ -23,7 +23,7 @@ func marshal(t *testing.T, m proto.Message) string {
 	return string(text)
 }
 
-// What the bytes of messages look like is the format that is proposed.
+// The proposed format is that of the messages' bytes.
 func TestFormatsAreRecognized(t *testing.T) {
 	registry := ingesttest.NewSchemaRegistry()
 	t.Cleanup(registry.Close)
@@ -40,8 +40,8 @@ func TestFormatsAreRecognized(t *testing.T) {
 		value    string
 		headers  []ingest.Header
 		registry string
-		format   string // "" for none
-		record   string // the first as JSON
+		format   string // empty for none
+		record   string // the first record as JSON
 	}{
 		"JSON":                        {value: `{"arm":"a"}`, format: "json", record: `{"arm":"a"}`},
 		"JSON on several lines":       {value: "{\"arm\":\n\"a\"}", format: "json", record: "{\"arm\":\n\"a\"}"},
@@ -77,7 +77,7 @@ func TestFormatsAreRecognized(t *testing.T) {
 	}
 }
 
-// A registry that is out of reach is an error, and not another format.
+// A registry that cannot be reached is an error, and not a different format.
 func TestARegistryOutOfReachIsAnError(t *testing.T) {
 	messages := []ingest.Message{{Value: []byte("\x00\x00\x00\x00\x01abc")}}
 	if got, err := recognize(t.Context(), "topic", messages, "http://127.0.0.1:1"); err == nil {

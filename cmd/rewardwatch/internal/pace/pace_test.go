@@ -28,7 +28,8 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// What takes 0.1 ms a group is published every second for a few hundred groups, and seldom for a large fleet.
+// A summary that takes 0.1 ms per group is published every second for a few hundred groups, and rarely for a large
+// fleet.
 func TestShowsArePaced(t *testing.T) {
 	for groups, want := range map[time.Duration]time.Duration{
 		1: time.Second, 400: time.Second, 2000: 5 * time.Second, 20_000: 30 * time.Second,
@@ -50,7 +51,7 @@ func TestAfterFailures(t *testing.T) {
 	}
 }
 
-// The interval follows the last saves of all policies that are left, and is the shortest after a failure.
+// The interval depends on the last saves of all remaining policies, and is the shortest after a failure.
 func TestSavesOfPolicies(t *testing.T) {
 	p := OfSaves()
 	one, other := p.Policy(), p.Policy()

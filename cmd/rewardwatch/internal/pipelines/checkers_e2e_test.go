@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Prometheus takes the generated rules, and would say so if it did not. Their tests by promtool are those of alerts/rules.
+// Prometheus accepts the generated rules. Their tests with promtool are those of alerts/rules.
 func TestE2EPrometheusTakesTheRules(t *testing.T) {
 	dir := t.TempDir()
 	mustRun(t, "generate", "-o", dir, example)

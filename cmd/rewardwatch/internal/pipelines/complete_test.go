@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A shell is offered the verbs, their flags, pipeline files, directories, generated files, and what fill proposes.
+// A shell offers the verbs, their flags, pipeline files, directories, generated files, and the proposals of fill.
 func TestCompletion(t *testing.T) {
 	const files, directories, nothing = cobra.ShellCompDirectiveFilterFileExt, cobra.ShellCompDirectiveFilterDirs, cobra.ShellCompDirectiveNoFileComp
 	for _, test := range []struct {

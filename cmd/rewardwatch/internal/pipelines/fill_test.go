@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A model that answers all questions as one wants for a paragraph: the function of features fails, and is shown with what
-// was wrong, while the rest becomes a diff and, once accepted, files.
+// The model answers all questions with a paragraph: the function of features fails, and is shown with the reason, while
+// the rest becomes a diff and, once accepted, files.
 func TestFillShowsWhatAcceptWrites(t *testing.T) {
 	const text = "The agent balances a pole."
 	calls := 0

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// The directory beside the example of the documentation is what the example generates.
+// The directory beside the documentation's example is what the example generates.
 func TestExampleIsWhatIsGenerated(t *testing.T) {
 	dir := filepath.Join(filepath.Dir(example), "generated")
 	if *update {
@@ -49,7 +49,7 @@ func TestExampleIsWhatIsGenerated(t *testing.T) {
 	}
 }
 
-// A guard of the file is one of the configuration, and its mistakes are at their place in the file.
+// A guard in the file is one of the configuration, and its mistakes are reported at their place in the file.
 func TestGuardsAreThoseOfTheFile(t *testing.T) {
 	text := string(readFile(t, example))
 	before, rest, _ := strings.Cut(text, "guards:\n")
@@ -95,13 +95,14 @@ func TestGuardsAreThoseOfTheFile(t *testing.T) {
 	}
 }
 
-// The rules and dashboards are those of the verbs for them with the generated configuration, but for what says so.
+// The rules and dashboards are those that their verbs write for the generated configuration, except for the origin that
+// they name.
 func TestRulesAndDashboardsMatchTheConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	mustRun(t, "generate", "-o", dir, example)
 	compare(t, dir, rules.Options{GroupLabels: []string{"env"}}, dashboards.DefaultOptions())
 
-	// Lines of a person in the configuration count.
+	// A person's lines in the configuration count.
 	addLines(t, dir, "alerts:\n  alertmanager: {urls: [\"http://alertmanager:9093\"]}\n  grafana_url: https://grafana.example.com\n")
 	mustRun(t, "generate", "-o", dir, example)
 	compare(t, dir, rules.Options{Push: true, GroupLabels: []string{"env"}, GrafanaURL: "https://grafana.example.com"}, dashboards.DefaultOptions())
@@ -110,7 +111,7 @@ func TestRulesAndDashboardsMatchTheConfiguration(t *testing.T) {
 	}
 }
 
-// compare compares what was generated with what the packages of rules and dashboards write.
+// compare compares the generated files with the output of the packages for rules and dashboards.
 func compare(t *testing.T, dir string, alerting rules.Options, drawn dashboards.Options) {
 	t.Helper()
 	want := t.TempDir()
@@ -158,7 +159,7 @@ func addLines(t *testing.T, dir, body string) {
 	}
 }
 
-// A mistake in the lines of a person has its place in their file, and nothing is written.
+// A mistake in a person's lines is reported at its place in their file, and nothing is written.
 func TestMistakesInAddedLinesHavePlaces(t *testing.T) {
 	dir := t.TempDir()
 	mustRun(t, "generate", "-o", dir, example)
@@ -180,7 +181,7 @@ func TestMistakesInAddedLinesHavePlaces(t *testing.T) {
 	}
 }
 
-// A template of a team cannot make a file that the program makes.
+// A team's template cannot make a file that the program makes.
 func TestTemplatesCannotMakeTheRules(t *testing.T) {
 	dir := t.TempDir()
 	own := filepath.Join(dir, "own", "pipeline", "rules")

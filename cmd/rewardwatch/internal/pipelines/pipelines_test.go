@@ -17,7 +17,7 @@ import (
 
 const example = "../../../../docs/examples/pipeline/pipeline.yaml"
 
-// verb runs a verb of pipeline, and returns what it prints.
+// verb runs a verb of pipeline, and returns its output.
 func verb(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -63,7 +63,7 @@ func TestMistakesAsJSON(t *testing.T) {
 	}
 }
 
-// The service takes the configuration and the recipe that are generated.
+// The service accepts the generated configuration and recipe.
 func TestGeneratedConfigurationIsValid(t *testing.T) {
 	dir := t.TempDir()
 	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "new     ") != 30 {
@@ -88,7 +88,7 @@ func TestGeneratedConfigurationIsValid(t *testing.T) {
 	}
 }
 
-// Each way to start a pipeline is one that the service takes.
+// The service accepts each way to start a pipeline.
 func TestGeneratedTriggersAreValid(t *testing.T) {
 	text, err := os.ReadFile(example)
 	if err != nil {

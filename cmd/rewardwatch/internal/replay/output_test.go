@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// withoutClock is an alarm as replay of a monitor.csv gives it, resolved.
+// withoutClock returns a resolved alarm as in a replay of a monitor.csv.
 func withoutClock() alerts.Alarm {
 	a := apitest.SomeAlarm()
 	a.Group = ingest.NewGroup("CartPole-v1")
@@ -98,7 +98,7 @@ func someIncidents() []alerts.Incident {
 	}}
 }
 
-// someFaults is a fault of the reward, and with it of the return, that ends, and comes back in the reward.
+// someFaults returns a fault of the reward, and therefore of the return, that ends, and recurs in the reward.
 func someFaults() *faultLog {
 	log := newFaultLog()
 	for _, f := range someStreamFaults() {

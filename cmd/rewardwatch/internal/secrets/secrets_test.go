@@ -22,14 +22,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// of is a secret of a shell script.
+// of returns a secret obtained by a shell script.
 func of(file, script string) Secret {
 	return Secret{File: file, Command: []string{"/bin/sh", "-c", script}, Every: model.Duration(10 * time.Millisecond), Timeout: model.Duration(5 * time.Second)}
 }
 
 func content(t *testing.T, file string) string {
 	t.Helper()
-	text, err := ingest.ReadSecretFile(file) // which refuses a file that others can read
+	text, err := ingest.ReadSecretFile(file) // this refuses a file that others can read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestSecretsAreWritten(t *testing.T) {
 	}
 }
 
-// No error has the output of a command, and no failure touches the file.
+// No error contains the output of a command, and no failure changes the file.
 func TestUnavailableSecrets(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "kept")
@@ -88,7 +88,7 @@ func TestUnavailableSecrets(t *testing.T) {
 	}
 }
 
-// A secret that its manager replaces is in the file soon; while the manager fails, the file keeps the last one.
+// A secret that its manager replaces is soon in the file; while the manager fails, the file keeps the last one.
 func TestSecretsAreRenewed(t *testing.T) {
 	dir := t.TempDir()
 	file, source := filepath.Join(dir, "file"), filepath.Join(dir, "source")
@@ -139,7 +139,7 @@ func TestSecretsAreRenewed(t *testing.T) {
 	}
 }
 
-// safeBuffer is a log that is read while it is written.
+// safeBuffer is a log that can be read while it is written.
 type safeBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
-// restarted returns the store of the next process, which finds the file of the one before.
+// restarted returns the store of the next process, which finds the file of the preceding one.
 func restarted(t *testing.T, path, terms string, now time.Time) *Store {
 	t.Helper()
 	s, _, _ := storeRig()
@@ -75,8 +75,8 @@ func hashIn(t *testing.T, path string) string {
 	return hash[:64]
 }
 
-// Under a new configuration, the provider is asked again who may log in with which role. Without the provider, or under other
-// terms, sessions end for good: the old terms do not open them again. What was ended stays so.
+// With a new configuration, the provider is asked again who may log in with which role. Without the provider, or with
+// other terms, sessions end permanently: the old terms do not reopen them. Ended sessions remain ended.
 func TestNewTermsEndSessions(t *testing.T) {
 	for name, terms := range map[string][]string{
 		"another role":                     {"ml: viewer"},
@@ -103,7 +103,7 @@ func TestNewTermsEndSessions(t *testing.T) {
 	}
 }
 
-// No content of the file stops the service or lets anyone in, and a full one does not exceed the bounds.
+// No content of the file stops the service or lets anyone in, and a full one does not exceed the limits.
 func TestFilesOfSessions(t *testing.T) {
 	hash := strings.Repeat("ab", 32)
 	one := func(change ...string) string {
@@ -133,7 +133,7 @@ func TestFilesOfSessions(t *testing.T) {
 		"a role that is none": {in(one("viewer", "root")), 0, false},
 		"a role of programs":  {in(one("viewer", "agents")), 0, false},
 		"another way":         {in(one("oidc", "magic")), 0, false},
-		"an open token":       {in(one("oidc", "token")), 0, false}, // taken for an ended one
+		"an open token":       {in(one("oidc", "token")), 0, false}, // treated as an ended one
 		"too many":            {in(many...), 200, false},
 		"too long":            {strings.Repeat(" ", maxKept+1), 0, true},
 	} {
@@ -153,7 +153,7 @@ func TestFilesOfSessions(t *testing.T) {
 	}
 }
 
-// A disk that is full keeps no one out, and is reported.
+// A full disk does not prevent logins, and is reported.
 func TestSessionsThatCannotBeKept(t *testing.T) {
 	s, _, r := storeRig()
 	var told []error
@@ -173,7 +173,7 @@ func TestSessionsThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// Sessions of which everyone was told that they are over do not return with a second restart.
+// Sessions that were reported to have ended do not return with a second restart.
 func TestAFileThatCannotBeReadIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.json")
 	if err := os.WriteFile(path, []byte(`{"version":1,`), 0o600); err != nil {
@@ -189,7 +189,7 @@ func TestAFileThatCannotBeReadIsReplaced(t *testing.T) {
 	}
 }
 
-// A session that had to make room for one of a token stays ended.
+// A session that had to make room for a token's session remains ended.
 func TestSessionsThatMadeRoomStayEnded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.json")
 	_, now, r := storeRig()

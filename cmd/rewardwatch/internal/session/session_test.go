@@ -34,7 +34,7 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 		"the end and a dot":  {end + ".", "correct horse", someTime, false},
 		"no name":            {end + ".." + mac, "correct horse", someTime, false},
 		"another name":       {end + "." + name + "AA." + mac, "correct horse", someTime, false},
-		"of no names":        {end + "." + mac, "correct horse", someTime, false}, // as builds before made them
+		"of no names":        {end + "." + mac, "correct horse", someTime, false}, // as made by older builds
 		"another salt":       {end + "." + name + "." + salt[1:] + mac[len(salt):], "correct horse", someTime, false},
 		"no salt":            {end + "." + name + mac[len(salt):], "correct horse", someTime, false},
 		"no end":             {"." + name + "." + mac, "correct horse", someTime, false},
@@ -56,7 +56,7 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 	}
 }
 
-// tokenIs is access by a token, which a test can change.
+// tokenIs returns access by a token, which a test can change.
 func tokenIs(token *string) Access {
 	return Access{Tokens: func(context.Context) ([]access.Token, error) {
 		if *token == "" {
@@ -111,7 +111,7 @@ func TestSessionOverHTTPSHasThePrefixOfItsHost(t *testing.T) {
 		{"rewardwatch_session", false, true},
 		{"rewardwatch_session", true, false},
 		{"__Host-rewardwatch_session", true, true},
-		{"__Host-rewardwatch_session", false, true}, // a proxy may not say that it is encrypted
+		{"__Host-rewardwatch_session", false, true}, // a proxy may not report that it is encrypted
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		if tt.encrypted {
@@ -171,7 +171,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// The holder of any token can make sessions of it. Those of programs admit to nothing and take no room of the store.
+// The holder of any token can create sessions from it. Those of programs give no access and use no room of the store.
 func TestProgramsHaveNoSessions(t *testing.T) {
 	for _, role := range access.Roles() {
 		store, _, r := storeRig()
@@ -203,5 +203,5 @@ func TestTooManyLogins(t *testing.T) {
 	}
 }
 
-// someTime is when the tests are.
+// someTime is the time of the tests.
 var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)

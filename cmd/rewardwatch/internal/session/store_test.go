@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
-// storeRig is a store with a clock.
+// storeRig returns a store with a clock.
 func storeRig() (*Store, *time.Time, *http.Request) {
 	now := someTime
 	s := NewStore(func() time.Time { return now })
@@ -20,7 +20,7 @@ func storeRig() (*Store, *time.Time, *http.Request) {
 
 func everyone(Session) bool { return true }
 
-// A person who logs in again and again ends their own oldest session, and none of others.
+// A person who logs in repeatedly ends their own oldest session, and none of others.
 func TestSessionsOfOnePersonAreBounded(t *testing.T) {
 	s, now, r := storeRig()
 	other := s.Open(r, Person{Name: "bea", Known: true, Role: access.Viewer}, time.Hour)
@@ -43,7 +43,8 @@ func TestSessionsOfOnePersonAreBounded(t *testing.T) {
 	}
 }
 
-// A full store admits no token session that it does not know: it could be one that was ended. It makes room for providers'.
+// A full store admits no unknown token session: it could be one that was ended. It makes room for sessions of
+// providers.
 func TestFullStore(t *testing.T) {
 	s, now, r := storeRig()
 	who, until := Person{Name: "ann"}, now.Add(time.Hour)
@@ -62,7 +63,7 @@ func TestFullStore(t *testing.T) {
 	}
 }
 
-// Who has one token does not keep out the others, and an ended session stays ended.
+// The holder of one token cannot lock out others, and an ended session remains ended.
 func TestSessionsOfOneTokenAreBounded(t *testing.T) {
 	s, now, r := storeRig()
 	who, until := Person{Name: "ann"}, now.Add(time.Hour)

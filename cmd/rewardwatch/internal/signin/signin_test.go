@@ -36,8 +36,8 @@ type rig struct {
 	handlers Handlers
 	cookies  map[string]*http.Cookie
 	now      time.Time
-	wrong    int   // guesses that were counted
-	throttle bool  // whether the address has guessed too often
+	wrong    int   // number of counted guesses
+	throttle bool  // whether the address has made too many guesses
 	why      error // of the last refusal
 }
 
@@ -70,7 +70,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	return r
 }
 
-// send asks as the browser would, and keeps its cookies.
+// send sends a request like the browser, and keeps its cookies.
 func (r *rig) send(handler http.HandlerFunc, path string) *httptest.ResponseRecorder {
 	q, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
 	for _, c := range r.cookies {
@@ -85,7 +85,7 @@ func (r *rig) send(handler http.HandlerFunc, path string) *httptest.ResponseReco
 	return w
 }
 
-// begin returns the answer of the provider to a sign-in.
+// begin returns the response of the provider to a sign-in.
 func (r *rig) begin(next string) url.Values {
 	r.t.Helper()
 	w := r.send(r.handlers.Begin, "/login/oidc?next="+url.QueryEscape(next))
@@ -135,7 +135,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// Who configures the roles learns what the provider says, but not the person who tries to log in.
+// The administrator who configures roles learns what the provider says, but the person who tries to log in does not.
 func TestWhyThereIsNoRole(t *testing.T) {
 	for want, groups := range map[string]any{
 		`the provider sent no claim "groups" with roles`:                                   nil,
@@ -158,7 +158,7 @@ func TestWhyThereIsNoRole(t *testing.T) {
 	}
 }
 
-// Everything that an attacker can send, or a provider can get wrong, ends without a session.
+// Anything that an attacker can send, or that a provider can do wrong, ends without a session.
 func TestAttacksOnSignIn(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -169,7 +169,7 @@ func TestAttacksOnSignIn(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		before func(*rig)             // the sign-in begins
-		answer func(*rig, url.Values) // changes what the browser brings
+		answer func(*rig, url.Values) // changes what the browser sends
 		want   error
 	}{
 		"wrong nonce":          {claim("nonce", "of another sign-in"), nil, ErrRefused},
@@ -205,7 +205,7 @@ func TestAttacksOnSignIn(t *testing.T) {
 		"a forged attempt":   {nil, func(r *rig, _ url.Values) { r.cookies[attemptCookieOfHost].Value = "e30" }, ErrStale},
 		"a changed attempt":  {nil, func(r *rig, _ url.Values) { r.cookies[attemptCookieOfHost].Value += "AAAA" }, ErrStale},
 		"a code of a victim": {nil, func(r *rig, a url.Values) { a.Set("code", "stolen") }, ErrRefused},
-		"the code of another": {nil, func(r *rig, a url.Values) { // planted into the sign-in of a victim, which only PKCE shows
+		"the code of another": {nil, func(r *rig, a url.Values) { // planted into the sign-in of a victim, which only PKCE reveals
 			mine := r.cookies[attemptCookieOfHost]
 			a.Set("code", r.begin("").Get("code"))
 			r.cookies[attemptCookieOfHost] = mine
@@ -263,7 +263,7 @@ func TestReplayedCode(t *testing.T) {
 	}
 }
 
-// After too many guesses, the provider is not asked for the address any more.
+// After too many guesses from an address, the provider is no longer asked.
 func TestGuessesOfCodesAreThrottled(t *testing.T) {
 	r := newRig(t, nil)
 	answer := r.begin("")
@@ -273,7 +273,7 @@ func TestGuessesOfCodesAreThrottled(t *testing.T) {
 	}
 }
 
-// Somebody who logs in as another person takes no session of the one before along.
+// When a browser logs in as another person, the previous person's session ends.
 func TestASecondSignInEndsTheFirst(t *testing.T) {
 	r := newRig(t, nil)
 	r.finish(r.begin(""))
@@ -318,7 +318,7 @@ func TestClaimsOfRoles(t *testing.T) {
 	}
 }
 
-// A person is confined to the tenant of the role that counts.
+// A person is confined to the tenant of the role that applies.
 func TestPeopleOfTenants(t *testing.T) {
 	for name, tt := range map[string]struct {
 		groups []any
@@ -342,7 +342,7 @@ func TestPeopleOfTenants(t *testing.T) {
 	}
 }
 
-// People who can enter an address at the provider are not taken for the person whose address it is.
+// People who can enter an address at the provider are not taken for the person with that address.
 func TestAddressesThatNobodyHasVerified(t *testing.T) {
 	byName := func(c *Config) { c.NameClaim = "email" }
 	byRole := func(c *Config) {
@@ -352,7 +352,7 @@ func TestAddressesThatNobodyHasVerified(t *testing.T) {
 	with := func(verified string) string { return strings.Replace(ann, "}", `,"email_verified":`+verified+"}", 1) }
 	for name, tt := range map[string]struct {
 		change      func(*Config)
-		token, info string // what the provider says in both, "" for no answer when asked
+		token, info string // what the provider says in both; empty for no response
 		want        error
 	}{
 		"name":                       {byName, with("true"), "", nil},
@@ -391,7 +391,7 @@ func TestAddressesThatNobodyHasVerified(t *testing.T) {
 	}
 }
 
-// The secret, codes and keys do not cross the network in clear text, even if the provider says so.
+// The secret, codes and keys are never sent over the network in clear text, even if the provider says so.
 func TestProviderInClearText(t *testing.T) {
 	for _, endpoint := range []string{"authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"} {
 		for _, address := range []string{"http://keycloak.example/x", "ftp://127.0.0.1/x", "javascript:alert(1)", "//keycloak.example/x", "http://localhost.example/"} {
@@ -404,7 +404,7 @@ func TestProviderInClearText(t *testing.T) {
 	}
 }
 
-// A provider elsewhere does not lead the secret to a program on the service's machine.
+// A provider elsewhere cannot direct the secret to a program on the service's machine.
 func TestProviderElsewhereThatNamesLoopback(t *testing.T) {
 	for _, tt := range []struct {
 		issuer, address string
@@ -424,7 +424,7 @@ func TestProviderElsewhereThatNamesLoopback(t *testing.T) {
 	}
 }
 
-// A provider that says too much, or leads elsewhere, gets no secret and no session.
+// A provider that sends too much, or redirects elsewhere, gets neither a secret nor a session.
 func TestHostileProvider(t *testing.T) {
 	elsewhere := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
@@ -468,7 +468,7 @@ func TestHostileProvider(t *testing.T) {
 	}
 }
 
-// A new key of the provider is used at once, and one that it has withdrawn for no longer than what is known of it.
+// A new key of the provider is used immediately, and a withdrawn one only until the known keys expire.
 func TestKeysOfTheProviderChange(t *testing.T) {
 	r := newRig(t, nil)
 	if w := r.finish(r.begin("")); w.Code != http.StatusOK {
@@ -485,7 +485,7 @@ func TestKeysOfTheProviderChange(t *testing.T) {
 	}
 }
 
-// Keys that cannot be fetched are a failure of the provider, and not a guess of the person who logs in.
+// Keys that cannot be fetched are a failure of the provider, and not a guess by the person who logs in.
 func TestKeysThatCannotBeFetched(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -561,7 +561,7 @@ func TestCheckOfConfig(t *testing.T) {
 	}
 }
 
-// A provider that does not answer is asked once in a while, not by each sign-in in turn.
+// A provider that does not respond is asked occasionally, and not by each sign-in in turn.
 func TestSilentProviderHoldsUpFewSignIns(t *testing.T) {
 	asked := 0
 	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

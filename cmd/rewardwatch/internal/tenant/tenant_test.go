@@ -33,7 +33,7 @@ func TestWhoseAPolicyIs(t *testing.T) {
 	for policy, want := range map[string]string{
 		"ads:ranker": "ads", "ads:": "ads", "shop:ranker": "shop", "ads:shop:x": "ads",
 		"cart-1": "shop", "pong-v5": "games", "ads": "", "Ads:x": "", "": "", "x:ads": "",
-		"games:ranker":  "", // it has no topic and no label, and so no such policy
+		"games:ranker":  "", // it has no topic and no label, and therefore no such policy
 		"games:pong-v5": "games",
 	} {
 		if got := l.Name(policy); got != want {
@@ -48,7 +48,8 @@ func TestWhoseAPolicyIs(t *testing.T) {
 	}
 }
 
-// Events of a tenant's topic or with its labels get its name, whatever they call themselves. Others cannot claim it.
+// Events of a tenant's topic or with its labels get its name, regardless of the name that they claim. Others cannot
+// claim it.
 func TestEventsGetTheNameOfTheirTenant(t *testing.T) {
 	for _, tt := range []struct{ topic, record, want string }{
 		{"ads-telemetry", `{"policy":"p","reward":1}`, "ads:p"},
@@ -79,7 +80,7 @@ func TestEventsGetTheNameOfTheirTenant(t *testing.T) {
 	}
 }
 
-// Events of one message beside a refused one keep what is theirs, and names cost no memory after the first.
+// Events in the same message as a refused one are kept, and names use no further memory after the first time.
 func TestARefusedEventLeavesTheOthers(t *testing.T) {
 	d := three().Format("all", telemetry.V1{}).NewDecoder(ingest.DecoderOptions{MaxRecord: 1000})
 	m := &ingest.Message{Value: []byte(`{"policy":"a","observation":[1,2],"reward":1}
@@ -100,7 +101,7 @@ func TestARefusedEventLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// Of a message with many events of other tenants, or many that are none, only some are kept with their bytes.
+// Of a message with many events of other tenants, or many invalid ones, only some are kept with their bytes.
 func TestRefusedEventsAreCapped(t *testing.T) {
 	d := three().Format("all", telemetry.V1{}).NewDecoder(ingest.DecoderOptions{MaxRecord: 1000})
 	for _, value := range []string{
@@ -120,7 +121,7 @@ func TestRefusedEventsAreCapped(t *testing.T) {
 	}
 }
 
-// The parts of a limit are never more than the limit, and each is at least 1.
+// The parts of a limit never exceed the limit in total, and each is at least 1.
 func TestQuotasDivideTheLimit(t *testing.T) {
 	l := three()
 	if got := l.Streams(2000); !slices.Equal(got, []int{500, 500, 500, 500}) {

@@ -59,7 +59,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// In a terminal too narrow for a table with whole ids and times, each row has a line for each cell.
+// In a terminal that is too narrow for a table with complete IDs and times, each row has one line per cell.
 func TestIDsAndTimesStayWhole(t *testing.T) {
 	rows := [][]string{
 		{"INCIDENT", "STATE", "SIGNALS", "OPENED"},
@@ -115,7 +115,7 @@ func TestProgressLine(t *testing.T) {
 	now = now.Add(9 * time.Second)
 	p.Reading("Replaying", 2_500_000, 250, 1000)
 	p.Clear()
-	p.Reading("Replaying", 2_500_000, 1000, 1000) // at once, as the line was cleared
+	p.Reading("Replaying", 2_500_000, 1000, 1000) // immediately, as the line was cleared
 	p.Reading("Reading", 5, 5, 0)
 	now = now.Add(3 * time.Second)
 	p.Reading("Reading", 6000, 5000, 0)
@@ -146,7 +146,7 @@ func TestTheAlarmOfAGuardSaysWhatItHasSeen(t *testing.T) {
 	}
 }
 
-// A row may have more cells than the heading, also where the rows stand below each other.
+// A row may have more cells than the heading, also if cells are below each other.
 func TestRowsLongerThanTheHeading(t *testing.T) {
 	rows := [][]string{{"POLICY", "ENVIRONMENT", "STATE"}, {"checkout-ranker-of-harbour", "production-europe", "drift", "since yesterday"}}
 	want := "POLICY       checkout-ranker-of-\n             harbour\nENVIRONMENT  production-europe\nSTATE        drift\n             since yesterday\n"

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// Quantities with technical names have a hint without a full stop, others have none.
+// Quantities with technical names have a hint without a period, others have none.
 func TestQuantityHints(t *testing.T) {
 	for _, quantity := range []string{stream.MixQuantity, signals.GivenReward, signals.LikeActions} {
 		if hint := QuantityHint(quantity); hint == "" || strings.HasSuffix(hint, ".") {

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// A person logs in on the page of an incident, comes back to it, mutes it and approves its retraining there.
+// A person logs in on the page of an incident, returns to it, mutes it and approves its retraining there.
 func TestE2EActingOnAnIncident(t *testing.T) {
 	b := startBrowser(t)
 	for _, how := range []look{desktop, phone, plain} {

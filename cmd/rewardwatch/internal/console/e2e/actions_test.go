@@ -4,7 +4,7 @@ package e2e
 
 import "testing"
 
-// Short names of actions are not broken, also on a phone, where the bars leave their room to the names and numbers.
+// Short names of actions are not broken, even on a phone, where the bars leave enough room for names and numbers.
 func TestE2EShortActionNamesStayWhole(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	for _, how := range []look{desktop, phone} {

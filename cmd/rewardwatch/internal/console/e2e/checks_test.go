@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// axeSource is the script of axe-core that `make test` has fetched.
+// axeSource returns the script of axe-core that `make test` has fetched.
 var axeSource = sync.OnceValues(func() (string, error) {
 	text, err := os.ReadFile(filepath.Join("../../../../..", ".cache/axe/node_modules/axe-core/axe.min.js"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -23,8 +23,8 @@ var axeSource = sync.OnceValues(func() (string, error) {
 	return string(text), err
 })
 
-// inaccessible returns what axe finds in the page that is serious or critical. What the page has done before must have
-// been looked at: axe puts a style of its own into pages, which their security policy forbids.
+// inaccessible returns the serious and critical problems that axe finds in the page. The page's own faults must have
+// been checked before: axe adds its own style to pages, which their security policy forbids.
 func (p *tab) inaccessible(t *testing.T) []string {
 	t.Helper()
 	axe, err := axeSource()
@@ -40,7 +40,7 @@ func (p *tab) inaccessible(t *testing.T) []string {
 		.flatMap(v => v.nodes.map(n => v.id + " (" + v.impact + "): " + n.html + "\n" + n.failureSummary)))`)
 }
 
-// overflow returns what reaches beyond the right edge of the page where the page can be scrolled sideways.
+// overflow returns what extends beyond the right edge of a page that can be scrolled sideways.
 func (p *tab) overflow(t *testing.T) []string {
 	t.Helper()
 	return eval[[]string](t, p, fmt.Sprintf(`(() => {
@@ -55,16 +55,16 @@ func (p *tab) overflow(t *testing.T) []string {
 	})()`, p.width))
 }
 
-// stop is an element that the tab key has come to.
+// stop is an element that the tab key has reached.
 type stop struct {
-	Index   int    // among the controls of the page in the order of the document, -1 where it is none of them
+	Index   int    // among the controls of the page in document order; -1 if it is none of them
 	HTML    string // its beginning
-	Seen    bool   // whether its focus shows
-	Covered bool   // whether it is out of sight or something lies over it
-	Outside bool   // nothing of the page has the focus
+	Seen    bool   // whether its focus is visible
+	Covered bool   // whether it is out of sight or covered
+	Outside bool   // nothing in the page has the focus
 }
 
-// controls numbers what a person can use in the page, and gives the beginning of each.
+// controls numbers the elements that a person can use in the page, and returns the beginning of each.
 const controls = `(() => {
 	window.reached = new Set();
 	const shown = e => e.checkVisibility({visibilityProperty: true}) && !e.closest("[inert]");
@@ -80,7 +80,7 @@ const controls = `(() => {
 	}
 })()`
 
-// focused tells what has the focus. A focus shows by an outline, or by a look that differs from that without it.
+// focused returns what has the focus. A focus is visible as an outline, or as a look that differs from that without it.
 const focused = `(() => {
 	const e = document.activeElement;
 	if (!e || e === document.body || e === document.documentElement) return {Index: -1, HTML: "", Seen: true, Covered: false, Outside: true};
@@ -95,15 +95,15 @@ const focused = `(() => {
 	};
 })()`
 
-// keyboard returns what a person without a mouse misses in the page: controls that the tab key does not reach, or not
-// in the order of the page, and those of which one cannot see that they have the focus.
+// keyboard returns the problems of the page for a person without a mouse: controls that the tab key does not reach, or
+// not in the order of the page, and controls whose focus is not visible.
 func (p *tab) keyboard(t *testing.T) []string {
 	t.Helper()
 	names := eval[[]string](t, p, controls)
 	reached := make([]bool, len(names))
 	var missed []string
 	last := -1
-	for range 2*len(names) + 20 { // boxes that scroll are stops too
+	for range 2*len(names) + 20 { // boxes that scroll are stops as well
 		p.press(t, kb.Tab)
 		at := eval[stop](t, p, focused)
 		if at.Outside {
@@ -134,7 +134,7 @@ func (p *tab) keyboard(t *testing.T) []string {
 	return missed
 }
 
-// skips returns what is wrong with the link that leads over the head of the page.
+// skips returns what is wrong with the link that skips the header of the page.
 func (p *tab) skips(t *testing.T) []string {
 	t.Helper()
 	eval[bool](t, p, `document.activeElement.blur(), scrollTo(0, 0), true`)

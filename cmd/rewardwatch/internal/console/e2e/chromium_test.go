@@ -26,25 +26,28 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// patience is how long a step in the browser may take. It is generous: the tests share two cores with real servers.
+// patience is how long a step in the browser may take. It is generous, since the tests share two cores with real
+// servers.
 const patience = 3 * time.Minute
 
-// rebound is a name that leads to this machine: that of another site whose owner has changed where it leads, or the service's own.
+// rebound is a name that resolves to this machine: that of another site whose owner has redirected it, or the service's
+// own.
 const rebound = "rebound.example"
 
-// browser is a headless Chromium with an empty profile. No name leads anywhere in it but rebound.
+// browser is a headless Chromium with an empty profile. In it, no name except rebound resolves.
 type browser struct {
 	ctx context.Context
 }
 
-// startBrowser starts a Chromium that ends with the test. It talks with the test over a pipe and listens nowhere.
+// startBrowser starts a Chromium that ends with the test. It communicates with the test over a pipe and does not listen
+// anywhere.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	var said bytes.Buffer
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath("chromium-headless-shell"),
 		chromedp.CombinedOutput(&said),
-		chromedp.Flag("disable-gpu", true), // without one, Chromium would compute what a GPU does, for twice the time
+		chromedp.Flag("disable-gpu", true), // without a GPU, Chromium would emulate it, in twice the time
 		chromedp.Flag("no-proxy-server", true),
 		chromedp.Flag("host-resolver-rules", "MAP "+rebound+" 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)...)
@@ -62,7 +65,7 @@ func startBrowser(t *testing.T) *browser {
 	return &browser{ctx}
 }
 
-// look is how a page is looked at.
+// look is how a page is viewed.
 type look struct {
 	name        string
 	width       int64 // in CSS pixels
@@ -76,16 +79,16 @@ var (
 	plain   = look{name: "without JavaScript", width: 1280, plain: true}
 )
 
-// tab is a tab with cookies of its own. It notes what pages must not do.
+// tab is a tab with its own cookies. It records what pages must not do.
 type tab struct {
 	ctx context.Context
 	look
 	dialogs sync.WaitGroup // of those that are being closed
 
 	mu       sync.Mutex
-	site     string // scheme, host and port that pages may ask
+	site     string // scheme, host and port that pages may request
 	faults   []string
-	inFlight map[network.RequestID]cdp.LoaderID // with the document that asks
+	inFlight map[network.RequestID]cdp.LoaderID // with the requesting document
 	expected []string                           // parts of faults that the test expects
 }
 
@@ -113,7 +116,7 @@ func (b *browser) open(t *testing.T, how look) *tab {
 	return p
 }
 
-// prefer has pages drawn in dark or in light colors, also the one that is shown.
+// prefer displays pages in dark or light colors, including the current one.
 func (p *tab) prefer(t *testing.T, dark bool) {
 	t.Helper()
 	scheme := "light"
@@ -125,10 +128,10 @@ func (p *tab) prefer(t *testing.T, dark bool) {
 	}))
 }
 
-// sentinel is a function of every page that nothing of ours calls: where a name calls it, it was run.
+// sentinel is a function of every page that none of our code calls: if a name calls it, the name was executed.
 const sentinel = "hurt"
 
-// note looks at what the tab tells of itself.
+// note checks an event of the tab.
 func (p *tab) note(event any) {
 	switch e := event.(type) {
 	case *runtime.EventBindingCalled:
@@ -144,7 +147,7 @@ func (p *tab) note(event any) {
 		p.fault(fmt.Sprintf("%s: %s", e.Issue.Code, details))
 	case *page.EventJavascriptDialogOpening:
 		p.fault("dialog: " + e.Message)
-		// Nothing goes on until it is closed, and what notes must not wait.
+		// Everything stops until the dialog is closed, but note must not wait.
 		p.dialogs.Go(func() {
 			_ = chromedp.Do(p.ctx, command(page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}))
 		})
@@ -184,7 +187,7 @@ func (p *tab) asks(e *network.EventRequestWillBeSent) {
 	}
 }
 
-// arrives forgets what the document before has asked: Chromium may not tell that it is not answered any more.
+// arrives forgets the requests of the previous document: Chromium may not report that they are no longer answered.
 func (p *tab) arrives(at cdp.LoaderID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,14 +214,14 @@ func siteOf(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// expect says that pages will do something that they must not do elsewhere: what a fault says of it.
+// expect announces something that pages must not do elsewhere: parts of the fault's text.
 func (p *tab) expect(parts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expected = append(p.expected, parts...)
 }
 
-// clean fails the test with what pages have done that they must not, since it was called last.
+// clean fails the test with the faults of pages since it was last called.
 func (p *tab) clean(t *testing.T) {
 	t.Helper()
 	for _, fault := range p.found(t) {
@@ -226,7 +229,7 @@ func (p *tab) clean(t *testing.T) {
 	}
 }
 
-// found returns what pages have done that they must not, since it was asked last.
+// found returns the faults of pages since it was last called.
 func (p *tab) found(t *testing.T) []string {
 	t.Helper()
 	p.settle(t)
@@ -239,12 +242,12 @@ func (p *tab) found(t *testing.T) []string {
 	return faults
 }
 
-// settle waits until what was asked is answered and drawn.
+// settle waits until all requests are answered and the page is drawn.
 func (p *tab) settle(t *testing.T) {
 	t.Helper()
 	drawn := `new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))`
 	if p.plain {
-		drawn = `true` // nothing is called back
+		drawn = `true` // callbacks are not called
 	}
 	for deadline := time.Now().Add(patience); ; {
 		eval[bool](t, p, drawn)
@@ -264,7 +267,7 @@ func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.V
 	}
 }
 
-// do fails the test where a step fails or takes too long.
+// do fails the test if a step fails or takes too long.
 func (p *tab) do(t *testing.T, what string, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -274,7 +277,7 @@ func (p *tab) do(t *testing.T, what string, steps ...chromedp.Action[chromedp.Vo
 	}
 }
 
-// visit goes to an address and gives the status that it answers with.
+// visit goes to an address and returns the status of the response.
 func (p *tab) visit(t *testing.T, address string) int {
 	t.Helper()
 	p.mu.Lock()
@@ -283,7 +286,7 @@ func (p *tab) visit(t *testing.T, address string) int {
 	return p.leads(t, chromedp.Navigate(address))
 }
 
-// follow clicks on what a JavaScript expression gives and waits for the page that it leads to.
+// follow clicks on the result of a JavaScript expression and waits for the page that it leads to.
 func (p *tab) follow(t *testing.T, element string) int {
 	t.Helper()
 	if !p.has(t, element) {
@@ -292,7 +295,7 @@ func (p *tab) follow(t *testing.T, element string) int {
 	return p.leads(t, chromedp.Click(chromedp.JSPath(element)))
 }
 
-// enter does the same by the keyboard.
+// enter is like follow, with the keyboard.
 func (p *tab) enter(t *testing.T, element string) int {
 	t.Helper()
 	return p.leads(t, chromedp.Steps(chromedp.Focus(chromedp.JSPath(element)), chromedp.KeyEvent(kb.Enter)))
@@ -320,7 +323,7 @@ func (p *tab) press(t *testing.T, keys string) {
 	p.do(t, "press a key", chromedp.KeyEvent(keys))
 }
 
-// eval returns the value of a JavaScript expression in the page, and waits for it where it is a promise.
+// eval returns the value of a JavaScript expression in the page, and waits for it if it is a promise.
 func eval[T any](t *testing.T, p *tab, expression string) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -332,14 +335,14 @@ func eval[T any](t *testing.T, p *tab, expression string) T {
 	return value
 }
 
-// fill types into the field that a label begins to name.
+// fill types into the field whose label begins with the text.
 func (p *tab) fill(t *testing.T, label, text string) {
 	t.Helper()
 	field := `[...document.querySelectorAll("label")].find(l => l.innerText.trim().startsWith(` + quoted(label) + `)).control`
 	p.do(t, "fill "+label, chromedp.SendKeys(chromedp.JSPath(field), text))
 }
 
-// until waits for a JavaScript expression to hold.
+// until waits until a JavaScript expression is true.
 func (p *tab) until(t *testing.T, condition string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -349,28 +352,28 @@ func (p *tab) until(t *testing.T, condition string) {
 	}
 }
 
-// has reports whether a JavaScript expression gives an element.
+// has reports whether a JavaScript expression returns an element.
 func (p *tab) has(t *testing.T, element string) bool {
 	t.Helper()
 	return eval[bool](t, p, `!!(`+element+`)`)
 }
 
-// named returns the link or button of a text, as JavaScript.
+// named returns the link or button with a text, as JavaScript.
 func named(text string) string {
 	return `[...document.querySelectorAll("a, button")].find(e => e.innerText.trim() === ` + quoted(text) + `)`
 }
 
-// shown returns the text of the page as one sees it, without its head and its foot.
+// shown returns the visible text of the page, without its header and its footer.
 func (p *tab) shown(t *testing.T) string {
 	t.Helper()
 	return eval[string](t, p, `document.querySelector("main").innerText`)
 }
 
-// quoted is a text as JavaScript writes it.
+// quoted returns a text as a JavaScript literal.
 func quoted(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // of a string there is none
+		panic(err) // strings can be encoded
 	}
 	return string(b)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The first page and two clicks tell which policy drifted, since when and why.
+// The first page and two clicks show which policy drifted, since when and why.
 func TestE2ETwoClicks(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	for _, how := range []look{desktop, phone} {
@@ -22,7 +22,8 @@ func TestE2ETwoClicks(t *testing.T) {
 	}
 }
 
-// tellsInTwoClicks goes from the first page to the policy by its name, and from there, where that page does not tell all, to its incident.
+// tellsInTwoClicks goes from the first page to the policy by its name and, if that page does not have all answers, to
+// its incident.
 func (p *tab) tellsInTwoClicks(t *testing.T, policy, since, why string) {
 	t.Helper()
 	missing := func() (missing []string) {

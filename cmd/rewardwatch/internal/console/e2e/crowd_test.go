@@ -15,14 +15,14 @@ import (
 
 const (
 	crowd = 1000
-	// What the page of the crowd may cost. It is the same for any number of policies.
+	// The limits for the page of the crowd. They are the same for any number of policies.
 	crowdPatience = 5 * time.Second
 	crowdElements = 4_000
 )
 
 func member(i int) string { return fmt.Sprintf("agent-%04d", i) }
 
-// crowded is a service with a thousand policies, ten of which drift.
+// crowded returns a service with a thousand policies, ten of which drift.
 func crowded() *world {
 	w := newWorld(nil)
 	for i := range crowd {
@@ -38,8 +38,8 @@ func crowded() *world {
 
 const policyLinks = `[...new Set([...document.querySelectorAll('main a[href*="policies/"]')].map(a => decodeURIComponent(a.pathname.split("/").pop())))]`
 
-// With a thousand policies the first page is as large as with a hundred: those that drift come first, a filter finds any of them with and
-// without JavaScript, and page after page shows all.
+// With a thousand policies, the first page is as large as with a hundred: those that drift come first, a filter finds
+// any of them with and without JavaScript, and paging shows all.
 func TestE2EThousandPolicies(t *testing.T) {
 	address, b := serveConsole(t, crowded()), startBrowser(t)
 	t.Run("first page", func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 
 const someToken = "correct horse battery staple, and more"
 
-// newTokenFile returns a file that holds the token.
+// newTokenFile returns a file that contains the token.
 func newTokenFile(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
@@ -29,7 +29,7 @@ func newTokenFile(t *testing.T) string {
 	return file
 }
 
-// toRequest goes from the first page to the request that waits for a person, by its links.
+// toRequest goes from the first page to the request that waits for a person, using links.
 func (s *site) toRequest(t *testing.T, p *tab) {
 	t.Helper()
 	p.visit(t, s.address+"/")
@@ -40,7 +40,7 @@ func (s *site) toRequest(t *testing.T, p *tab) {
 	}
 }
 
-// approve fills in the form of a request and sends it.
+// approve fills in the form of a request and submits it.
 func (s *site) approve(t *testing.T, p *tab) int {
 	t.Helper()
 	p.fill(t, "Your name", s.drifting.person)
@@ -48,7 +48,7 @@ func (s *site) approve(t *testing.T, p *tab) int {
 	return p.follow(t, named("Approve"))
 }
 
-// approved checks that the ledger and the page say who has approved the request, and why.
+// approved checks that the ledger and the page show who has approved the request, and why.
 func (s *site) approved(t *testing.T, p *tab) {
 	t.Helper()
 	if q := s.request(t, s.waiting); q.State == ledger.StateAwaitingApproval {
@@ -71,7 +71,7 @@ func (s *site) waits(t *testing.T) {
 	}
 }
 
-// A person goes from the first page over the ledger to a request and approves it.
+// A person goes from the first page to a request by way of the ledger, and approves it.
 func TestE2EApproval(t *testing.T) {
 	b := startBrowser(t)
 	for _, how := range []look{desktop, phone, plain} {
@@ -92,7 +92,8 @@ func TestE2EApproval(t *testing.T) {
 	}
 }
 
-// Where a token is set, it is asked for once; then the cookie stands for it, until the token changes. Nothing shows the token.
+// If a token is set, it is asked for once; then the cookie replaces it until the token changes. The token is never
+// shown.
 func TestE2ELogin(t *testing.T) {
 	b := startBrowser(t)
 	for name, host := range map[string]string{"a loopback address": "127.0.0.1", "a name, by http": rebound} {
@@ -133,7 +134,7 @@ func TestE2ELogin(t *testing.T) {
 	}
 }
 
-// cookieIsSafe checks that scripts cannot read the cookie and other sites cannot have it sent.
+// cookieIsSafe checks that scripts cannot read the cookie and that other sites cannot have it sent.
 func (p *tab) cookieIsSafe(t *testing.T) {
 	t.Helper()
 	found, err := chromedp.Call(p.ctx, network.GetCookies, network.GetCookiesParams{})
@@ -147,7 +148,7 @@ func (p *tab) cookieIsSafe(t *testing.T) {
 	}
 }
 
-// tellsNothing checks that neither the page nor an address that the tab has been at holds a secret.
+// tellsNothing checks that neither the page nor any address that the tab has visited contains a secret.
 func (p *tab) tellsNothing(t *testing.T, secret string) {
 	t.Helper()
 	if html := eval[string](t, p, `document.documentElement.outerHTML`); strings.Contains(html, secret) {
@@ -162,7 +163,7 @@ func (p *tab) tellsNothing(t *testing.T, secret string) {
 	}
 }
 
-// A page of another site cannot decide by a form that it has the browser send.
+// A page of another site cannot make decisions with a form that the browser submits.
 func TestE2EOtherSitesDecideNothing(t *testing.T) {
 	b := startBrowser(t)
 	for name, token := range map[string]bool{"without a token": false, "logged in": true} {
@@ -195,7 +196,7 @@ func TestE2EOtherSitesDecideNothing(t *testing.T) {
 	}
 }
 
-// Enter in a field decides nothing: people press it when they have written the reason.
+// Enter in a field does not decide: people press it when they have written the reason.
 func TestE2EEnterDecidesNothing(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	p := b.open(t, desktop)
@@ -223,12 +224,12 @@ func TestE2EEnterDecidesNothing(t *testing.T) {
 	p.clean(t)
 }
 
-// The link that asks a person without a token shows the request, and decides once.
+// The link for a person without a token shows the request, and decides once.
 func TestE2ELinksDecideOnce(t *testing.T) {
 	b := startBrowser(t)
 	for _, how := range []look{desktop, plain} {
 		t.Run(how.name, func(t *testing.T) {
-			s := newSite(t, newTokenFile(t)) // which who has the link does not need
+			s := newSite(t, newTokenFile(t)) // the link works without it
 			p := b.open(t, how)
 			p.visit(t, s.address+s.decide)
 			p.fill(t, "Your name", s.drifting.person)

@@ -18,10 +18,10 @@ import (
 // laptop is the smallest common screen.
 var laptop = look{name: "laptop", width: 1366}
 
-// screen is the height of the screen of laptop.
+// screen is the height of laptop's screen.
 const screen = 768
 
-// onScreen returns the texts whose lines are all within the height of the screen, on canvases too.
+// onScreen returns the texts whose lines are all within the height of the screen, including those on canvases.
 const onScreen = `(() => {
 	const seen = [], walk = root => {
 		const nodes = document.createTreeWalker(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
@@ -42,8 +42,8 @@ const onScreen = `(() => {
 	return seen.join(" ").replace(/\s+/g, " ");
 })()`
 
-// On the first screen of an incident a person reads which policy drifted, since when, why, by how much and what was
-// done. From the first page, muting it takes two clicks and the approval of its retraining two.
+// On the first screen of an incident, a person can read which policy drifted, since when, why, by how much, and what
+// was done. From the first page, muting it takes two clicks, and so does the approval of its retraining.
 func TestE2EIncidentOnTheFirstScreen(t *testing.T) {
 	b := startBrowser(t)
 	for _, dark := range []bool{false, true} {
@@ -68,7 +68,7 @@ func TestE2EIncidentOnTheFirstScreen(t *testing.T) {
 	}
 }
 
-// answers fails the test with the answers that the first screen does not have.
+// answers fails the test with the answers that are missing from the first screen.
 func (p *tab) answers(t *testing.T, wanted map[string]string) {
 	t.Helper()
 	seen := eval[string](t, p, fmt.Sprintf(onScreen, screen))
@@ -79,7 +79,7 @@ func (p *tab) answers(t *testing.T, wanted map[string]string) {
 	}
 }
 
-// From the first page, a person mutes an incident or approves its retraining with two clicks: that which leads to its
+// From the first page, a person mutes an incident or approves its retraining with two clicks: the one that leads to its
 // page, and the button there, which is on the first screen.
 func TestE2EActsInTwoClicks(t *testing.T) {
 	b := startBrowser(t)
@@ -114,8 +114,8 @@ func TestE2EActsInTwoClicks(t *testing.T) {
 	}
 }
 
-// The legend of a chart tells the latest values before anything is pointed at, and a change of version has its name
-// wherever its line is beside that of the onset, at unit 1234.
+// The legend of a chart shows the latest values before the mouse is over it, and a change of version has its name
+// wherever its line is relative to that of the onset, at unit 1234.
 func TestE2EChartTellsWithoutPointing(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	for _, released := range []int64{1190, 1222, 1230, 1234, 1238, 1250} {
@@ -139,7 +139,7 @@ func TestE2EChartTellsWithoutPointing(t *testing.T) {
 	}
 }
 
-// As a chart gets longer, its marks move closer to each other. Their names then take more rows, and none is left out.
+// As a chart gets longer, its marks move closer to each other. Their names then use more rows, and none is omitted.
 func TestE2EChartMakesRoomForNames(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	p := b.open(t, laptop)
@@ -164,7 +164,7 @@ func TestE2EChartMakesRoomForNames(t *testing.T) {
 	p.clean(t)
 }
 
-// A version right behind the onsets of several signals has its name beside theirs.
+// A version right after the onsets of several signals has its name beside theirs.
 func TestE2EChartNamesAVersionBesideOnsets(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	p := b.open(t, laptop)
@@ -194,7 +194,7 @@ const charted = `(() => {
 	return (root.querySelector("canvas").drawn.texts.map(t => t.text).join(" ") + " " + root.querySelector(".u-legend").innerText).replace(/\s+/g, " ");
 })()`
 
-// Pointing at a chart tells the values there, dragging zooms in, and a double click zooms out.
+// With the mouse over a chart, it shows the values there. Dragging zooms in, and a double click zooms out.
 func TestE2EChartIsPointedAtAndZoomed(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	p := b.open(t, laptop)
@@ -216,7 +216,7 @@ func TestE2EChartIsPointedAtAndZoomed(t *testing.T) {
 	p.clean(t)
 }
 
-// What the first chart shows.
+// The content of the first chart.
 const (
 	timesOfAxis   = `(document.querySelector("score-chart").shadowRoot.querySelector("canvas").drawn?.texts ?? []).map(t => t.text).filter(t => /^\d\d:\d\d/.test(t)).join(" ")`
 	legendOfChart = `document.querySelector("score-chart").shadowRoot.querySelector(".u-legend").innerText`
@@ -232,13 +232,13 @@ func (p *tab) zoom(t *testing.T) {
 	p.points(t, input.DispatchMouseEventTypeMouseReleased, .7)
 }
 
-// points has the mouse do something on the first chart, at a share of its width.
+// points performs a mouse event on the first chart, at a share of its width.
 func (p *tab) points(t *testing.T, what input.DispatchMouseEventType, share float64) {
 	t.Helper()
 	p.clicks(t, what, share, 1)
 }
 
-// clicks is points with the number of the click of several.
+// clicks is like points, with the number of the click.
 func (p *tab) clicks(t *testing.T, what input.DispatchMouseEventType, share float64, click int64) {
 	t.Helper()
 	box := eval[[]float64](t, p, `(r => [r.left, r.top, r.width, r.height])(document.querySelector("score-chart").shadowRoot.querySelector(".u-over").getBoundingClientRect())`)

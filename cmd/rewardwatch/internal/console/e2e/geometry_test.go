@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// recorder notes what is drawn on each canvas since it was last cleared: the boxes of texts and the upright lines, in
-// pixels of the canvas. It runs before the scripts of a page.
+// recorder records what is drawn on each canvas since it was last cleared: the boxes of texts and the vertical lines,
+// in pixels of the canvas. It runs before the scripts of a page.
 const recorder = `(() => {
 	const proto = CanvasRenderingContext2D.prototype;
 	const drawn = canvas => canvas.drawn ??= {texts: [], lines: []};
@@ -39,7 +39,7 @@ const recorder = `(() => {
 })()`
 
 // geometry returns what a person cannot read in a page: texts that are cut off, that leave their card or their drawing,
-// and that lie over each other or on a line, also on canvases.
+// or that overlap each other or a line, including those on canvases.
 const geometry = `(() => {
 	const found = [], grid = (() => {
 		const ctx = document.createElement("canvas").getContext("2d");
@@ -125,19 +125,19 @@ const geometry = `(() => {
 	return {Faults: [...new Set(found)], Texts: texts.length, Charts: canvases.length};
 })()`
 
-// seen is what geometry has looked at.
+// seen is what geometry has checked.
 type seen struct {
 	Faults        []string
 	Texts, Charts int
 }
 
-// record notes what pages draw on canvases from the next one on.
+// record records what pages draw on canvases, beginning with the next page.
 func (p *tab) record(t *testing.T) {
 	t.Helper()
 	p.do(t, "note what is drawn", command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: recorder}))
 }
 
-// readable returns what a person cannot read in the page. The tab must have recorded.
+// readable returns what a person cannot read in the page. The tab must have recorded it.
 func (p *tab) readable(t *testing.T) seen {
 	t.Helper()
 	p.settle(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// serve serves one page under every path until the test ends.
+// serve serves one page under all paths until the test ends.
 func serve(t *testing.T, head http.Header, body string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,13 +32,13 @@ const sound = `<!doctype html><html lang="en"><head><title>Sound</title><meta na
 <body><a class="skip" href="#main">To the content</a><header><a href="/head">head</a></header>
 <main id="main" tabindex="-1"><h1>Sound</h1><a href="/one">one</a><!-- here --></main></body></html>`
 
-// What the other tests say that no page does, these pages do: each is told apart from a sound one.
+// These pages do what the other tests check for: each is distinguished from a correct one.
 func TestE2EFaultsAreSeen(t *testing.T) {
 	b := startBrowser(t)
 	for _, test := range []struct {
 		name  string
 		head  http.Header
-		here  string // stands in the sound page
+		here  string // replaced text of the correct page
 		how   look
 		check func(*tab, *testing.T) []string
 		want  string
@@ -107,13 +107,13 @@ func TestE2EFaultsAreSeen(t *testing.T) {
 
 func drawnWell(p *tab, t *testing.T) []string { return p.readable(t).Faults }
 
-// chartOf is a canvas with labels, and what else is drawn on it.
+// chartOf returns a canvas with labels, and what else is drawn on it.
 func chartOf(drawn string) string {
 	return `<canvas id="chart"></canvas><script>{ const c = chart.getContext("2d"); c.fillText("label 1", 10, 20); c.fillText("2", 10, 50);
 		c.fillText("3", 60, 50); c.fillText("4", 90, 50); ` + drawn + ` }</script>`
 }
 
-// Only with scripts disabled does the page of plain differ.
+// The page only differs from plain if scripts are disabled.
 func TestE2EPagesAreSeenAsTheyAreLookedAt(t *testing.T) {
 	b := startBrowser(t)
 	address := serve(t, nil, strings.Replace(sound, "<!-- here -->", `<p id="ran"></p><script>ran.textContent = "ran"</script>`, 1))

@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// hostile are names that somebody may choose to be shown wrongly, to be run, or to lead elsewhere.
+// hostile are names chosen to be displayed wrongly, to be executed, or to lead elsewhere.
 var hostile = []string{
 	`<script>hurt("a script")</script>`, `"><img src=x onerror='hurt("an attribute")'>`, `' autofocus onfocus='hurt("a focus")`,
 	`</title></style></textarea></script><svg onload=hurt("a picture")>`, `javascript:hurt("an address")`, "`${hurt('a template')}`",
@@ -23,12 +23,12 @@ var hostile = []string{
 	strings.Repeat("w", 256), strings.Repeat("é ", 128), "not \xff\xfe UTF-8", "not \xff\xfd UTF-8", "a\x00b",
 }
 
-// mark tells the pages of policies apart whose names may look the same.
+// mark distinguishes the pages of policies whose names may look the same.
 func mark(i int) string { return fmt.Sprintf("mark-%02d", i) }
 
 var marks = regexp.MustCompile(`mark-\d\d`)
 
-// hostileSite has an incident and a request for every hostile name, which is also that of everything else in it.
+// hostileSite returns a site with an incident and a request for every hostile name, which is also used everywhere else.
 func hostileSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{world: newWorld(newDesk(t))}
@@ -43,7 +43,7 @@ func hostileSite(t *testing.T) *site {
 	return s
 }
 
-// Nothing that a name holds is run, and each link leads to the page of what it names.
+// No part of a name is executed, and each link leads to the page of what it names.
 func TestE2EHostileNames(t *testing.T) {
 	s, b := hostileSite(t), startBrowser(t)
 	for _, list := range []struct{ name, path, links string }{
@@ -64,7 +64,7 @@ func TestE2EHostileNames(t *testing.T) {
 					t.Errorf("there is nothing of the link %q to click on", l.Text)
 					continue
 				}
-				follow := func() int { return p.visit(t, l.Address) } // where a click leads: no link has a script
+				follow := func() int { return p.visit(t, l.Address) } // where a click leads, as no link has a script
 				if i == 0 {
 					follow = func() int { return p.enter(t, `document.querySelector(`+quoted(list.links)+`)`) }
 				}
@@ -84,13 +84,13 @@ func TestE2EHostileNames(t *testing.T) {
 	}
 }
 
-// link is a link as Chromium reads it.
+// link is a link as Chromium interprets it.
 type link struct {
 	Text, Address string
 	Width         float64 // in CSS pixels
 }
 
-// leadsTo returns the mark of the page that a link of a text has led to, which must be that of one policy and of that
+// leadsTo returns the mark of the page that a link with a text has led to. It must be the mark of one policy with that
 // text.
 func (p *tab) leadsTo(t *testing.T, text string) string {
 	t.Helper()
@@ -109,7 +109,7 @@ func (p *tab) leadsTo(t *testing.T, text string) string {
 	return found[0]
 }
 
-// visible is what a text has of visible characters, which is what the console shows of names; white space is one.
+// visible returns the visible characters of a text, which the console shows for names; white space counts as one.
 func visible(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == '\ufffd' {

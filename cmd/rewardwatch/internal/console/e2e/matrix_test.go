@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// unfolded opens what is folded, and tells whether anything was.
+// unfolded opens what is folded, and reports whether anything was.
 const unfolded = `(all => { for (const d of all) d.open = true; return all.length > 0 })([...document.querySelectorAll("details")])`
 
-// Every page with one, eight and forty policies, on a laptop, a large screen and a phone, in light and, as a person changes to
-// it, in dark: it does not scroll sideways, and nothing is cut off, lies over something else or lacks a name, also in what is
-// folded at first.
+// Every page with one, eight and forty policies, on a laptop, a large screen and a phone, in light colors and, after a
+// switch, in dark ones: it does not scroll sideways, and nothing is cut off, overlaps something else or lacks a name,
+// including what is initially folded.
 func TestE2EPagesAreReadable(t *testing.T) {
 	b := startBrowser(t)
 	texts, charts := 0, 0
@@ -51,8 +51,8 @@ func TestE2EPagesAreReadable(t *testing.T) {
 	}
 }
 
-// So are the pages that a person seldom sees: their sessions, an address without a page, a service that has seen nothing, and one
-// that has not caught up.
+// The same applies to pages that are rarely seen: sessions, an address without a page, a service that has seen nothing,
+// and one that has not caught up.
 func TestE2ERarePagesAreReadable(t *testing.T) {
 	b, file := startBrowser(t), newTokenFile(t)
 	s, empty := newSite(t, file), newWorld(newDesk(t))

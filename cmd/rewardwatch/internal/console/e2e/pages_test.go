@@ -17,8 +17,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 )
 
-// Every page, however it is looked at, loads what is the service's own and nothing else, says nothing on the console and
-// keeps its security policy; axe finds nothing serious, a phone shows it without scrolling sideways.
+// Every page, in every view, only loads what belongs to the service, writes nothing to the JavaScript console, and
+// complies with its security policy. axe finds nothing serious, and a phone shows it without scrolling sideways.
 func TestE2EPages(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	for _, how := range []look{desktop, night, phone, plain} {
@@ -58,7 +58,7 @@ func TestE2EPageNotFound(t *testing.T) {
 	}
 }
 
-// While the service starts, every address says what it waits for, in the look of the console, and offers no way back.
+// While the service starts, every address shows what it waits for, in the style of the console, without a link back.
 func TestE2EStarting(t *testing.T) {
 	mux := http.NewServeMux()
 	w := newWorld(nil)
@@ -83,7 +83,8 @@ func TestE2EStarting(t *testing.T) {
 	}
 }
 
-// staying is an answer that the browser does not load again by itself, as it would in the midst of a check on a slow machine.
+// staying is a response that the browser does not reload by itself, as it would otherwise during a check on a slow
+// machine.
 type staying struct {
 	http.ResponseWriter
 	t *testing.T
@@ -97,7 +98,7 @@ func (w staying) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Every link and control of every page is reached with the tab key, in order, and one sees where one is.
+// Every link and control of every page can be reached with the tab key, in order, with a visible focus.
 func TestE2EPagesAreUsedByKeyboard(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	p := b.open(t, desktop)

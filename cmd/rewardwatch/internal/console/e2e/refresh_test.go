@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// The pages of an incident and of a request show what happens to them, until a person touches their form. From then on
-// nothing moves under the hand.
+// The pages of an incident and of a request show changes until a person touches their form. From then on, nothing
+// moves.
 func TestE2EPagesRefreshUntilTouched(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	for name, page := range map[string]struct {
@@ -43,7 +43,7 @@ func TestE2EPagesRefreshUntilTouched(t *testing.T) {
 				all(t, p.overflow(t))
 				all(t, p.readable(t).Faults)
 				if p.clean(t); name == "request" {
-					return // what it offers changed with the approval
+					return // what it offers has changed with the approval
 				}
 				eval[bool](t, p, `document.addEventListener("htmx:before:request", e => window.prevented = e.defaultPrevented), true`)
 				p.fill(t, page.field, "half a sen")
@@ -60,7 +60,7 @@ func TestE2EPagesRefreshUntilTouched(t *testing.T) {
 
 const pausedShows = `document.querySelector(".paused").checkVisibility({visibilityProperty: true})`
 
-// The lists of incidents and of requests show what happens, by the filter that they are shown with.
+// The lists of incidents and requests show changes, with the current filter.
 func TestE2EListsRefresh(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	for name, list := range map[string]struct {

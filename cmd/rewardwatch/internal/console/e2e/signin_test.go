@@ -21,8 +21,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// serveWithProvider serves the console under a name of another site than the provider's, so that the browser holds the rules of
-// its cookies against the way there and back. It returns the address.
+// serveWithProvider serves the console under a name of another site than the provider's, so that the browser applies
+// the rules for its cookies on the way there and back. It returns the address.
 func serveWithProvider(t *testing.T, issuer *signintest.Issuer, orders *apitest.FixedOrders) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,8 +42,8 @@ func serveWithProvider(t *testing.T, issuer *signintest.Issuer, orders *apitest.
 	return address
 }
 
-// A person follows the link to an incident, logs in at the provider, comes back to the incident, acts under the name that the
-// provider confirms, and logs out; somebody without a role is told so. With and without scripts.
+// A person follows the link to an incident, logs in at the provider, returns to the incident, acts under the name
+// confirmed by the provider, and logs out; a person without a role is told so. This works with and without scripts.
 func TestE2ESigningInAtAProvider(t *testing.T) {
 	b := startBrowser(t)
 	for _, how := range []look{desktop, phone, plain} {
@@ -53,7 +53,7 @@ func TestE2ESigningInAtAProvider(t *testing.T) {
 			address := serveWithProvider(t, issuer, orders)
 			p := b.open(t, how)
 			incident := address + "/incidents/" + apitest.Storied().View.Incidents()[0].ID
-			p.expect("asks "+issuer.URL+"/authorize?", "DocumentCookie") // the way of the person there, and what the test asks for below
+			p.expect("asks "+issuer.URL+"/authorize?", "DocumentCookie") // the person's way there, and the test's own request below
 			p.visit(t, incident)
 			p.signIn(t, incident)
 			if shown := eval[string](t, p, `document.querySelector(".user").innerText`); !strings.Contains(shown, "Logged in as ann") {
@@ -86,7 +86,7 @@ func TestE2ESigningInAtAProvider(t *testing.T) {
 	}
 }
 
-// providerLink is the link of the login page to the provider, as JavaScript.
+// providerLink is the login page's link to the provider, as JavaScript.
 const providerLink = `document.querySelector('main a[href*="login/oidc"]')`
 
 // signIn logs in at the provider from the login page, and waits for the page that it leads back to.
@@ -96,7 +96,7 @@ func (p *tab) signIn(t *testing.T, page string) {
 	p.follow(t, named("Log in at the provider"))
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	for at := ""; at != page; { // an error is that of a page that was just left
+	for at := ""; at != page; { // an error may be that of the previous page
 		if ctx.Err() != nil {
 			t.Fatalf("logging in leads to %s", at)
 		}

@@ -27,7 +27,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 )
 
-// serveConsole serves the console of a world until the test ends, and gives its address.
+// serveConsole serves the console of a world until the test ends, and returns its address.
 func serveConsole(t *testing.T, w *world) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -58,14 +58,14 @@ type site struct {
 	*world
 	drifting       names
 	open, closed   alerts.Incident
-	waiting, ended string            // ids of requests
-	decide         string            // path and query of the page that decides on one more
+	waiting, ended string            // IDs of requests
+	decide         string            // path and query of the page that decides on another request
 	others         map[string]string // paths of policies in other states
 	address        string
 }
 
-// newSite makes up a fleet of five: one drifts and waits for a person, one is faulty, one warms up, one has drifted before and was retrained. tokenFile is
-// that of who decides, "" where none is asked for.
+// newSite returns a fleet of five policies: one drifts and waits for a person, one is faulty, one warms up, and one has
+// drifted before and was retrained. tokenFile is the token file for decisions; empty if none is required.
 func newSite(t *testing.T, tokenFile string) *site {
 	t.Helper()
 	s := &site{world: newWorld(newDesk(t)), drifting: usual("checkout-ranker")}
@@ -90,7 +90,7 @@ func newSite(t *testing.T, tokenFile string) *site {
 	return s
 }
 
-// closed is an incident that is over, for which it was estimated what the accepted policy would have earned.
+// closed returns an ended incident with an estimate of what the accepted policy would have earned.
 func closed(i alerts.Incident) alerts.Incident {
 	i.Closed, i.ClosedAt = true, unit(1500)
 	i.Alarms[0].Resolved, i.Alarms[0].ResolvedAt = true, unit(1480)
@@ -123,7 +123,7 @@ func (s *site) learns(n names, units int64) {
 	s.others["policy, learning"] = policyPath(n.policy)
 }
 
-// retrained has a request approved, delivered, carried out and found to have met what was expected.
+// retrained approves a request, which is then delivered, carried out and found to have met its expectations.
 func (w *world) retrained(t *testing.T, id string, n names) {
 	t.Helper()
 	_, err := w.desk.Approve(t.Context(), id, n.person, n.why)
@@ -144,7 +144,8 @@ func (w *world) retrained(t *testing.T, id string, n names) {
 	must(t, err)
 }
 
-// newFleet is newSite with so many policies: of one, all is of that policy. A third of the others drift.
+// newFleet is like newSite, with the given number of policies. With one, everything belongs to that policy; otherwise,
+// a third of the others drift.
 func newFleet(t *testing.T, policies int) *site {
 	t.Helper()
 	if policies == 1 {
@@ -168,7 +169,8 @@ func newFleet(t *testing.T, policies int) *site {
 	return s
 }
 
-// releases has a policy change its version many times within minutes, so that the names of the changes have no room.
+// releases makes a policy change its version many times within minutes, so that there is no room for the names of the
+// changes.
 func (s *site) releases(n names, state finding.State) {
 	for i := range int64(12) {
 		at := policy(n, state, 1260+10*i)
@@ -177,7 +179,7 @@ func (s *site) releases(n names, state finding.State) {
 	}
 }
 
-// lonely is a site of one policy, which drifts again after a retraining.
+// lonely returns a site of one policy, which drifts again after a retraining.
 func lonely(t *testing.T) *site {
 	t.Helper()
 	s := &site{world: newWorld(newDesk(t)), drifting: usual("checkout-ranker"), others: map[string]string{}}
@@ -187,13 +189,13 @@ func lonely(t *testing.T) *site {
 	s.retrained(t, s.ended, s.drifting)
 	s.waiting = s.order(t, s.open)
 	s.closed = closed(s.closed)
-	s.incidents = []alerts.Incident{s.closed, s.open} // the newest last, as the service has them
+	s.incidents = []alerts.Incident{s.closed, s.open} // the most recent last, as in the service
 	s.linked(t, s.waiting)
 	s.address = serveConsole(t, s.world)
 	return s
 }
 
-// linked has the page of a signed link decide on a request.
+// linked makes a decision on a request with the page of a signed link.
 func (s *site) linked(t *testing.T, id string) {
 	t.Helper()
 	s.desk.ServeUnder("http://console.example")
@@ -204,7 +206,7 @@ func (s *site) linked(t *testing.T, id string) {
 	s.decide = at.RequestURI()
 }
 
-// paths are those of every kind of page.
+// paths returns the paths of every kind of page.
 func (s *site) paths() map[string]string {
 	paths := map[string]string{
 		"fleet":            "/",

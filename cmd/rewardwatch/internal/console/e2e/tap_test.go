@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// The first tap in a form says that updates are paused, and moves nothing: the field under the finger gets the focus,
-// wherever in the window it is.
+// The first tap in a form shows that updates are paused, and moves nothing: the field under the finger gets the focus,
+// wherever it is in the window.
 func TestE2EFirstTapMovesNothing(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	for name, path := range map[string]string{"incident": "/incidents/" + s.open.ID, "request": "/retrain/" + s.waiting} {
@@ -42,7 +42,7 @@ func TestE2EFirstTapMovesNothing(t *testing.T) {
 	}
 }
 
-// tap touches a point of the window for long enough that what the touch changes is drawn before the finger leaves.
+// tap touches a point of the window for long enough that the effect of the touch is drawn before the finger is lifted.
 func (p *tab) tap(t *testing.T, x, y float64) {
 	t.Helper()
 	p.touches(t, input.DispatchTouchEventTypeTouchStart, []*input.TouchPoint{{X: x, Y: y}})

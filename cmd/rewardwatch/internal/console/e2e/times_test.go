@@ -8,13 +8,13 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// notLocal returns the times of a page that are not shown as they are in India, with UTC in their title.
+// notLocal returns the times of a page that are not displayed as in India, with UTC in their title.
 const notLocal = `[...document.querySelectorAll("time")].filter(e => {
 	const there = new Date(Date.parse(e.dateTime) + 5.5 * 3600e3).toISOString().slice(0, 19).replace("T", " ");
 	return e.textContent !== there + " UTC+5:30" || e.title !== e.dateTime.replace("T", " ").replace("Z", " UTC");
 }).map(e => e.outerHTML)`
 
-// Times are local, also after a refresh, and have room. Without a script they are in UTC.
+// Times are local, also after a refresh, and have enough room. Without scripts, they are in UTC.
 func TestE2ETimesAreLocal(t *testing.T) {
 	s, b := newSite(t, ""), startBrowser(t)
 	for _, how := range []look{desktop, phone} {

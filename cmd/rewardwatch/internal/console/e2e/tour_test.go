@@ -23,16 +23,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/picturetest"
 )
 
-// pictures says where the pictures of docs/tour.md are written. Without it they are taken, checked and dropped.
+// pictures is the directory to write the pictures of docs/tour.md to. If it is empty, they are taken, checked and
+// dropped.
 var pictures = flag.String("pictures", "", "the `directory` to which the pictures of docs/tour.md are written")
 
-// What the pages are for which visitors look at them.
+// What visitors look for on the pages.
 var (
 	visitor      = look{name: "tour", width: 1366}
 	visitorNight = look{name: "tour, dark", width: 1366, dark: true}
 )
 
-// The pictures of docs/tour.md, of the demo and of made-up policies. `make tour` writes them.
+// The pictures of docs/tour.md, of the demo and of artificial policies. `make tour` writes them.
 func TestE2ETour(t *testing.T) {
 	s, d, b := newSite(t, ""), startDemo(t), startBrowser(t)
 	report := serve(t, nil, string(d.report(t)))
@@ -41,8 +42,8 @@ func TestE2ETour(t *testing.T) {
 		file    string
 		how     look
 		address string
-		from    string // the element on top, as CSS selects it
-		most    int64  // of the height, in CSS pixels
+		from    string // CSS selector of the element at the top
+		most    int64  // maximum height, in CSS pixels
 	}{
 		{"fleet", visitor, s.address + "/", "html", 1300},
 		{"fleet-dark", visitorNight, s.address + "/", "html", 1300},
@@ -69,7 +70,7 @@ func TestE2ETour(t *testing.T) {
 	}
 }
 
-// picture returns the page from an element on as PNG, at most so high.
+// picture returns the page from an element on as PNG, with a maximum height.
 func (p *tab) picture(t *testing.T, from string, most int64) []byte {
 	t.Helper()
 	top := eval[float64](t, p, `document.querySelector(`+quoted(from)+`).getBoundingClientRect().top`)
@@ -89,20 +90,20 @@ func (p *tab) picture(t *testing.T, from string, most int64) []byte {
 	return taken
 }
 
-// keep checks that a picture shows something and is small, and writes it where the flag says.
+// keep checks that a picture shows something and is small, and writes it if the flag is set.
 func keep(t *testing.T, name string, picture []byte) {
 	t.Helper()
 	picturetest.Keep(t, *pictures, name, picture, 150<<10)
 }
 
-// demo is `rewardwatch demo --keep`, whose drift has been found.
+// demo is a running `rewardwatch demo --keep`, whose drift has been found.
 type demo struct {
 	binary, address   string
-	incident, request string      // their ids
-	said              chan string // the rest of its story
+	incident, request string      // their IDs
+	said              chan string // the rest of its output
 }
 
-// approve approves the retraining that waits, from the first page of the console in two clicks, and waits until the demo
+// approve approves the waiting retraining, from the first page of the console in two clicks, and waits until the demo
 // has received it.
 func (d *demo) approve(t *testing.T, b *browser) {
 	t.Helper()
@@ -133,7 +134,7 @@ func (d *demo) approve(t *testing.T, b *browser) {
 	}
 }
 
-// startDemo waits until a retraining of the demo waits for an approval. It ends with the test.
+// startDemo starts the demo and waits until its retraining waits for approval. The demo ends with the test.
 func startDemo(t *testing.T) *demo {
 	t.Helper()
 	d := &demo{binary: filepath.Join(t.TempDir(), "rewardwatch")}
@@ -141,7 +142,7 @@ func startDemo(t *testing.T) *demo {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build rewardwatch: %v\n%s", err, out)
 	}
-	cmd := exec.Command(d.binary, "demo", "--keep", "--training", "1h") // so that the retraining is under way in the pictures
+	cmd := exec.Command(d.binary, "demo", "--keep", "--training", "1h") // so that the retraining is in progress in the pictures
 	story, err := cmd.StderrPipe()
 	must(t, err)
 	must(t, cmd.Start())
@@ -157,9 +158,9 @@ func startDemo(t *testing.T) *demo {
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Error(err)
 		}
-		for range said { // to its end, or Wait would cut it short
+		for range said { // to its end, or Wait would cut it off
 		}
-		_ = cmd.Wait() // an interrupted demo may say so by its exit code
+		_ = cmd.Wait() // an interrupted demo may have an exit code
 	})
 	var all strings.Builder
 	for late := time.After(3 * time.Minute); ; {
@@ -186,7 +187,7 @@ func startDemo(t *testing.T) *demo {
 	}
 }
 
-// report returns the page that replay makes of the telemetry of docs/getting-started.md.
+// report returns the report of replay for the telemetry of docs/getting-started.md.
 func (d *demo) report(t *testing.T) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// The end of a mute is written in local time, as all times of the page are shown, also in a form that was refused.
+// The end of a mute is entered in local time, in which the page shows all times, also in a form that was refused.
 func TestE2EMutesEndAtLocalTimes(t *testing.T) {
 	b := startBrowser(t)
 	for _, how := range []look{desktop, phone} {
@@ -28,7 +28,7 @@ func TestE2EMutesEndAtLocalTimes(t *testing.T) {
 				p.fill(t, field, until)
 				return p.follow(t, named("Mute until"))
 			}
-			for _, bad := range []string{"2020-01-01 08:00", "soon"} { // passed, and no time
+			for _, bad := range []string{"2020-01-01 08:00", "soon"} { // in the past, and not a time
 				p.expect("status of 400")
 				if status := mute(bad); status != http.StatusBadRequest {
 					t.Errorf("%q gives %d", bad, status)

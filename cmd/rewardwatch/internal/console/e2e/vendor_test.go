@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The scripts that the console serves are those that npm has, whose checksums are in axe/package-lock.json.
+// The scripts that the console serves are those of npm, whose checksums are in axe/package-lock.json.
 func TestE2EVendoredScripts(t *testing.T) {
 	for vendored, published := range map[string]string{
 		"htmx.min.js":       "htmx.org/dist/htmx.min.js",

@@ -33,10 +33,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// now is the time of the console and of what it shows.
+// now is the time of the console and its content.
 var now = time.Now().UTC().Truncate(time.Second)
 
-// world is what a console shows: made-up policies and incidents, and a desk with a ledger of its own.
+// world is the content of a console: artificial policies and incidents, and a desk with its own ledger.
 type world struct {
 	summaries []*finding.Summary
 	deciding  sync.Mutex
@@ -44,10 +44,10 @@ type world struct {
 	faults    []alerts.Fault
 	notReady  error
 	delivery  alerts.Delivery
-	desk      *retrain.Desk // nil where no retraining is configured
-	tokenFile string        // "" where who decides needs none
+	desk      *retrain.Desk // nil if no retraining is configured
+	tokenFile string        // empty if decisions require no token
 	scores    *plots.Scores
-	released  int64 // the unit with which the version of the environment changes in the past of each group, 0 for none
+	released  int64 // the unit at which the version of the environment changes in the history of each group; 0 for none
 }
 
 func newWorld(desk *retrain.Desk) *world { return &world{desk: desk, scores: plots.NewScores()} }
@@ -63,7 +63,7 @@ func (w *world) Ready() error           { return w.notReady }
 
 func (w *world) Delivery(string) alerts.Delivery { return w.delivery }
 
-// decide keeps a decision with its incident.
+// decide stores a decision with its incident.
 func (w *world) decide(id string, d alerts.Decision) (alerts.Incident, error) {
 	w.deciding.Lock()
 	defer w.deciding.Unlock()
@@ -93,7 +93,7 @@ func (w *world) Comment(_ context.Context, id string, d alerts.Decision) (alerts
 
 func (w *world) Course(g ingest.Group) plots.Course { return w.scores.Of(g) }
 
-// History is that of an hour in which the return fell.
+// History returns an hour in which the return fell.
 func (w *world) History(_ context.Context, g ingest.Group) (history.Record, error) {
 	h := &history.History{}
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -122,7 +122,7 @@ func (w *world) History(_ context.Context, g ingest.Group) (history.Record, erro
 	return h.Record(), nil
 }
 
-// watch adds a policy that has been watched for a while, and has come to where it is from a score of 0.
+// watch adds a policy that has been watched for a while, with a score that has risen from 0.
 func (w *world) watch(n names, state finding.State, units int64) {
 	at := policy(n, state, units)
 	w.summaries = append(w.summaries, at)
@@ -142,7 +142,7 @@ func (w *world) watch(n names, state finding.State, units int64) {
 	w.scores.Observe(at)
 }
 
-// names are what others choose in the telemetry, in configurations and when they decide.
+// names are chosen by others in telemetry, in configurations and in decisions.
 type names struct {
 	policy, env, signal, action, version, person, why string
 }
@@ -162,7 +162,7 @@ func (n names) versions() ingest.Versions {
 	return ingest.Versions{Policy: n.version, Env: "41", Reward: "r7"}
 }
 
-// unit is a unit of an hour ago and some minutes.
+// unit returns a unit from somewhat more than an hour ago.
 func unit(ordinal int64) finding.UnitRef {
 	at := ingest.Position{Offset: 20 * ordinal}
 	return finding.UnitRef{
@@ -182,7 +182,7 @@ func distribution(units int, mean, sd float64, shares [10]float64) finding.Distr
 	}
 }
 
-// stream is a stream in a state.
+// stream returns a stream in a state.
 func stream(signal string, state finding.State) finding.StreamSummary {
 	s := finding.StreamSummary{
 		Signal: signal, State: state, Armed: []string{finding.DetectorLocation, finding.DetectorSpread}, Branches: 4, Factor: 1.2, Quantity: signal, Deciles: deciles,
@@ -206,7 +206,7 @@ func stream(signal string, state finding.State) finding.StreamSummary {
 	return s
 }
 
-// policy is a policy whose return is in a state.
+// policy returns a policy whose return is in a state.
 func policy(n names, state finding.State, units int64) *finding.Summary {
 	g := finding.GroupSummary{
 		Group: n.group(), Units: units, Versions: n.versions(), LastUnitTS: unit(units).TS, Production: n.version,
@@ -223,7 +223,7 @@ func policy(n names, state finding.State, units int64) *finding.Summary {
 	return &finding.Summary{Policy: n.policy, Groups: []finding.GroupSummary{g}}
 }
 
-// incident is an incident of two alarms, which a person has decided on.
+// incident returns an incident with two alarms and a person's decision.
 func incident(n names, id string) alerts.Incident {
 	causes := []alerts.RankedCause{
 		{Cause: alerts.CauseEnvironment, Weight: .8, Evidence: []string{"env_version went from 41 to 42 at the onset", "observation.basket of " + n.env + " moved first"}},
@@ -260,7 +260,7 @@ func incident(n names, id string) alerts.Incident {
 	}
 }
 
-// recipe is the only recipe of a desk.
+// rankerRecipe is the only recipe of a desk.
 const rankerRecipe = `contract:
   objective: "{{ policy }} performs as well as when it was accepted"
   owner: ranking@shop.example
@@ -272,7 +272,8 @@ config:
   run_name: "{{ policy }}-{{ request.id }}"
 `
 
-// newDesk opens a desk whose requests wait for a person, and then go to a trainer that takes all of them. It closes with the test.
+// newDesk returns a desk whose requests wait for a person, and are then sent to a trainer that accepts all of them. It
+// is closed with the test.
 func newDesk(t *testing.T) *retrain.Desk {
 	t.Helper()
 	trainer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
@@ -306,7 +307,7 @@ func newDesk(t *testing.T) *retrain.Desk {
 	return desk
 }
 
-// order has the desk consider an incident, and gives the request that waits for a person then.
+// order lets the desk consider an incident, and returns the request that then waits for a person.
 func (w *world) order(t *testing.T, i alerts.Incident) string {
 	t.Helper()
 	i.MutedUntil = time.Time{} // it was muted after it had ordered

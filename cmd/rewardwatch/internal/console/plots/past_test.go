@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// someTime is when the made-up past ends.
+// someTime is the end of the artificial history.
 var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
 
 func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
@@ -64,7 +64,7 @@ func TestDrawing(t *testing.T) {
 	}
 }
 
-// However long ago a drift began, its chart has the onset, and before it the signal as it was.
+// Even if a drift began long ago, its chart includes the onset and the signal before it.
 func TestOnsetStaysInTheChart(t *testing.T) {
 	const every, healthy = 20 * time.Millisecond, 700
 	start := someTime.Add(-2 * time.Hour).UnixNano()
@@ -80,7 +80,7 @@ func TestOnsetStaysInTheChart(t *testing.T) {
 				x = 7
 			}
 			h.Add("return", x)
-			if n == healthy+20 { // it is found
+			if n == healthy+20 { // the drift is found
 				h.Keep(onset.Ordinal)
 			}
 		}
@@ -104,7 +104,7 @@ func TestOnsetStaysInTheChart(t *testing.T) {
 	}
 }
 
-// An onset from before the first point is marked there.
+// An onset before the first point is marked at the first point.
 func TestOnsetBeforeTheChart(t *testing.T) {
 	p := Past{Record: testkit.FallingReturn(someTime, true), Unit: finding.Episodes()}
 	incident := &alerts.Incident{Alarms: []alerts.Alarm{{Signal: "return", Onset: finding.UnitRef{TS: someTime.Add(-9 * 24 * time.Hour).UnixNano()}}}}

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// scored is a group after so many units, with a stream for each score.
+// scored returns a group after a number of units, with a stream for each score.
 func scored(units int64, scores map[string]float64) *finding.Summary {
 	g := finding.GroupSummary{Group: ingest.NewGroup("p"), Units: units, LastUnitTS: units * 1e9}
 	for signal, score := range scores {
@@ -27,7 +27,7 @@ func TestScoresAreBoundedAndKeepTheLargest(t *testing.T) {
 			x = 3
 		}
 		s.Observe(scored(n, map[string]float64{"return": x}))
-		s.Observe(scored(n, map[string]float64{"return": 9})) // nothing has been judged since: no sample
+		s.Observe(scored(n, map[string]float64{"return": 9})) // nothing has been judged since, so there is no sample
 		c := s.Of(ingest.NewGroup("p"))
 		if len(c.At) > maxPoints || len(c.Scores["return"]) != len(c.At) || c.At[len(c.At)-1] != (Moment{n, n * 1e9}) {
 			t.Fatalf("after %d samples: %d points, %d scores, the last at %v", n+1, len(c.At), len(c.Scores["return"]), c.At[len(c.At)-1])
