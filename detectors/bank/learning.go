@@ -60,9 +60,9 @@ func (g *group) better(q *stream.Quantity, returns []float64) bool {
 	return float64(g.cfg.Side("return"))*stream.ShiftAgainst(q.JudgedRanks(), returns, q.Factor()).Z >= risenZ
 }
 
-// climbs reports whether a level that must be held still improves among the units that are being collected. Their mean
-// is then a level that has been held. If the level has not settled, the learner could break and fall back to the old
-// level without being noticed, as the baseline would be too low.
+// climbs reports whether a level that must be held still improves among the units that are being collected. They are
+// accepted nevertheless, since their mean has been held: if the learner breaks before the level settles, the old
+// baseline may be too low to notice.
 func (g *group) climbs(signal string, q *stream.Quantity) bool {
 	worse := float64(g.cfg.Sides(signal, q.Name).Direction())
 	if worse == 0 || !g.cfg.Learning.Learns() {
