@@ -57,6 +57,7 @@ require (
 	gonum.org/v1/gonum v0.17.0
 	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.55.0
+	mvdan.cc/sh/v3 v3.13.1
 )
 
 require (

@@ -21,6 +21,10 @@ func TestFilesThatCanOnlyFail(t *testing.T) {
 	}{
 		"script without -c":     {[]string{deploy, "[bash, 'make ship && make check']"}, `pipeline.yaml:31:19: deploy.command[1]: must be the file of a script, not "make ship && make check", because bash reads commands only after -c`},
 		"script after options":  {[]string{deploy, "[env, A=1, sh, -x, './ship --now']"}, "deploy.command[4]: must be the file of a script"},
+		"loop without do":       {[]string{deploy, "[bash, -c, 'for x in a b; ./ship $x; done']"}, "pipeline.yaml:31:23: deploy.command[2]: must be a script that bash can read: `for foo [in words]` must be followed by `do`, at \"for x in a b; ./ship...\""},
+		"arrays in sh":          {[]string{deploy, "[sh, -c, 'a=(1 2); ./ship \"$a\"']"}, "pipeline.yaml:31:21: deploy.command[2]: must be a script that sh can read: only bash knows"},
+		"Python in a script":    {[]string{deploy, "[sh, -c, './ship && python -c \"print(1\"']"}, "pipeline.yaml:31:21: deploy.command[2]: must be valid Python: ( is not closed"},
+		"Python 2":              {[]string{deploy, "[python, -c, 'print 1']"}, "pipeline.yaml:31:25: deploy.command[2]: must be valid Python: no operator is between print and 1"},
 		"words after a script":  {[]string{deploy, "[sh, -c, ./ship, --now]"}, `deploy.command[3]: must be part of the script, not "--now"`},
 		"variable of a script":  {[]string{deploy, "[sh, -c, './ship \"$1\"', sh, $VERSION]"}, "deploy.command[4]: must not contain $VERSION"},
 		"other variable":        {[]string{deploy, "[./ship, --user=$SHIP_USER]\n  secrets: [SHIP_USER]"}, "deploy.command[1]: must not contain $SHIP_USER, because no shell expands it in a list"},
@@ -71,6 +75,9 @@ func TestFilesThatCanOnlyFail(t *testing.T) {
 func TestFilesThatMayWork(t *testing.T) {
 	const deploy, id, base = "[python, deploy.py, --to, production]", "{id: CartPole-v1, env: lab}", "project: cartpole"
 	for name, replaced := range map[string][]string{
+		"arrays in bash":        {deploy, "[bash, -c, 'a=(1 2); ./ship \"${a[0]}\"']"},
+		"other sh":              {deploy, "[sh, -c, '[[ -f a ]] && ./ship &> log']", base, base + "\nbase: python:3.11.15-alpine3.22"},
+		"program of Python":     {deploy, "[python, -c, 'import a; a.b(\"c\")']"},
 		"file of a script":      {deploy, "[bash, -euo, pipefail, ./tools of ours/ship.sh]"},
 		"arguments of a script": {deploy, "[sh, -c, './ship \"$@\"', sh, --now]"},
 		"here and there":        {deploy, "[sh, -c, 'ssh robots ./ship \"$VERSION\"']"},

@@ -360,7 +360,7 @@ func (w *Work) onRunners(s machines.Stage) {
 func (w *Work) command(path string, all []string) {
 	named := slices.Concat(w.File.Shadow.Secrets, w.File.Deploy.Secrets)
 	for i := range all {
-		if fault := words.Fault(all, i, named); fault != "" {
+		if fault := words.Fault(all, i, named, strict.IsDebian(w.File.Base)); fault != "" {
 			w.report(element(path, i), "%s", fault)
 		}
 	}

@@ -1,7 +1,6 @@
 package words
 
 import (
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -145,98 +144,4 @@ func isPattern(words []string, i int) bool {
 	at := programOf(words)
 	return at >= 0 && i > at && slices.Contains(ofFiles, path.Base(words[at])) && pattern.MatchString(words[i]) &&
 		!strings.HasPrefix(words[i], "-") && !strings.HasPrefix(words[i-1], "--") && words[i-1] != "-I"
-}
-
-// noScript returns what is wrong with a script whose quotes or braces do not end, or that runs nothing; "" for nothing. A
-// here-document and the quotes of Bash may have any quotes, and are not looked at.
-func noScript(script string) string {
-	if strings.Contains(script, "<<") || strings.Contains(script, "$'") {
-		return ""
-	}
-	s := scanner{text: script}
-	s.until(0, "", false)
-	switch {
-	case s.open != "":
-		return "must close " + s.open + ", which begins before " + excerpt(script[s.at+len(s.open):])
-	case !s.runs:
-		return "must not be empty"
-	}
-	return ""
-}
-
-// excerpt returns the beginning of a text for a message.
-func excerpt(text string) string {
-	if r := []rune(text); len(r) > 20 {
-		text = string(r[:20]) + "..."
-	}
-	return fmt.Sprintf("%q", text)
-}
-
-// scanner finds the ends of the quotes of a script.
-type scanner struct {
-	text string
-	open string // what does not end
-	at   int    // where it begins
-	runs bool   // whether there is more than comments
-}
-
-// ends are what closes each beginning.
-var ends = map[string]string{`'`: `'`, `"`: `"`, "${": "}", "$(": ")", "`": "`"}
-
-// until returns where the text goes on behind an end, or -1 if it does not end. In a quoted part, ' is a character.
-func (s *scanner) until(pos int, end string, quoted bool) int {
-	for pos < len(s.text) {
-		rest := s.text[pos:]
-		isSpace := strings.ContainsRune(" \t\n;", rune(rest[0]))
-		switch {
-		case end != "" && strings.HasPrefix(rest, end):
-			return pos + len(end)
-		case rest[0] == '#' && !quoted && end != "}" && (pos == 0 || strings.ContainsRune(" \t\n;&|(", rune(s.text[pos-1]))):
-			if pos += strings.IndexByte(rest+"\n", '\n'); end != "" && !strings.Contains(rest, "\n") {
-				return -1
-			}
-			continue
-		case rest[0] == '\\':
-			pos += 2
-		default:
-			if pos = s.next(pos, beginning(rest, quoted), quoted); pos < 0 {
-				return -1
-			}
-		}
-		s.runs = s.runs || !isSpace
-	}
-	if end != "" {
-		return -1
-	}
-	return pos
-}
-
-// beginning returns what the text begins that has an end, "" for nothing.
-func beginning(text string, quoted bool) string {
-	for begin := range ends {
-		if strings.HasPrefix(text, begin) && (!quoted || begin != `'`) {
-			return begin
-		}
-	}
-	return ""
-}
-
-// next returns where the text goes on behind a character, or behind the end of what it begins.
-func (s *scanner) next(pos int, begin string, quoted bool) int {
-	switch begin {
-	case "":
-		return pos + 1
-	case `'`:
-		if n := strings.IndexByte(s.text[pos+1:], '\''); n >= 0 {
-			return pos + n + 2
-		}
-	default:
-		if after := s.until(pos+len(begin), ends[begin], begin == `"` || begin == "${" && quoted); after >= 0 {
-			return after
-		}
-	}
-	if s.open == "" {
-		s.open, s.at = begin, pos
-	}
-	return -1
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/oneline"
 )
 
 // everyStage are the variables that every stage has.
@@ -46,8 +47,9 @@ var shells = strings.Fields("sh bash dash ash ksh zsh")
 const inShell = "; write the command as [sh, -c, '...']"
 
 // Fault returns what is wrong with word i of a command, "" for nothing: it is empty, needs a shell that the command does
-// not have, or is in the wrong place of one. known are the variables that the file names.
-func Fault(words []string, i int, known []string) string {
+// not have, is in the wrong place of one, or has a syntax error as the script of one. known are the variables that the file
+// names. dash says that sh is dash in the image of the command.
+func Fault(words []string, i int, known []string, dash bool) string {
 	word := words[i]
 	shell := shellOf(words[:i])
 	from, isScript := argument(words, shell)
@@ -58,13 +60,15 @@ func Fault(words []string, i int, known []string) string {
 	case i == 0 && strings.ContainsAny(word, " \t") && !isPath(word):
 		return "must be a program without arguments; write these as separate words, as in [python, train.py]"
 	case isScript && i == from:
-		return cmp.Or(noScript(word), misspelled(word, names), lowercase(word, names))
+		return cmp.Or(programFault(words, i, dash), misspelled(word, names), lowercase(word, names))
 	case isScript && i > from:
 		return afterScript(words, from, i, known)
 	case shell >= 0 && i == from && isCommand(words, shell, i):
 		return "must be the file of a script, not " + fmt.Sprintf("%q", word) + ", because " + path.Base(words[shell]) + " reads commands only after -c" + inShell
 	case isOfSu(words, i):
-		return ofSu(words, word, names)
+		return cmp.Or(shellFault("sh", strings.TrimPrefix(word, "--command="), false), ofSu(words, word, names))
+	case ofPython(words, i):
+		return oneline.Python(word)
 	}
 	fault := cmp.Or(notProgram(words, i), ofShellAlone(words, i), unexpanded(words[:i], word, known))
 	if fault == "" && i == len(words)-1 {

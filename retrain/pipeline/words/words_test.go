@@ -71,7 +71,7 @@ func TestFaultsOfWords(t *testing.T) {
 		{[]string{"bash", "-c", "mapfile SHIP_KEYS < a; printf -v SHIP_KYE x; ship $SHIP_KYE"}, 2, ""},
 		{[]string{"sh", "-c", "find . -name a; ship $SHIP_KYE"}, 2, "did you mean $SHIP_KEY?"},
 	} {
-		got := Fault(test.words, test.at, []string{"SHIP_KEY"})
+		got := Fault(test.words, test.at, []string{"SHIP_KEY"}, false)
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("word %d of %q: %q, want %q", test.at, test.words, got, test.want)
 		}
@@ -103,7 +103,7 @@ func TestVariablesThatScriptsSet(t *testing.T) {
 		`echo "$a$version"`:                                   "must not contain $version",
 		`jq --arg version 1 "\$version" a; ship $VERSION`:     "",
 	} {
-		if got := Fault([]string{"bash", "-c", script}, 2, nil); (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := Fault([]string{"bash", "-c", script}, 2, nil, false); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
 	}

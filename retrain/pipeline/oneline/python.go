@@ -1,0 +1,192 @@
+// Package oneline checks programs of Python in one line, as in the arguments of python -c.
+package oneline
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Python returns the syntax error of a Python program of one line, such as the argument of python -c. It is "" if the
+// program may be valid in a version of Python 3: this is no parser, and finds only brackets and strings that do not end,
+// operators and operands without the other, and statements that need a line of their own.
+func Python(program string) string {
+	if strings.ContainsAny(program, "\r\n") {
+		return ""
+	}
+	fault := lineFault(program, false)
+	if fault != "" && formatted.MatchString(program) && lineFault(program, true) == "" {
+		return ""
+	}
+	return fault
+}
+
+var (
+	// formatted matches the beginning of a string with expressions.
+	formatted = regexp.MustCompile(`(?i)(?:\b|^)(?:[ft]r?|r[ft])["']`)
+	prefix    = regexp.MustCompile(`(?i)^(?:[rub]|br|rb|fr?|rf|tr?|rt)?["']`)
+	name      = regexp.MustCompile(`^[\p{L}\p{Nl}_][\p{L}\p{M}\p{N}\p{Pc}]*`)
+	number    = regexp.MustCompile(`(?i)^(?:0x[0-9a-f_]+|0o[0-7_]+|0b[01_]+|(?:[0-9][0-9_]*\.?|\.[0-9])[0-9_]*(?:e[+-]?[0-9][0-9_]*)?j?)`)
+	symbol    = regexp.MustCompile(`^(?:\.\.\.|->|:=|\*\*=?|//=?|<<=?|>>=?|<=|>=|==|!=|[-+*/%@&|^]=?|[=<>~(){}\[\],:;.])`)
+)
+
+var (
+	keywords = strings.Fields("and as assert async await break class continue def del elif else except finally for from global if import in is lambda " +
+		"nonlocal not or pass raise return try while with yield")
+	// compound are the keywords that begin statements with a block, which can only begin a line.
+	compound = strings.Fields("class def for if while with")
+	// laterLines are the keywords of statements that need a line before or after them.
+	laterLines = strings.Fields("elif except finally try")
+	// needOperand are what an operand must follow.
+	needOperand = strings.Fields("+ - * / // % @ & | ^ << >> ** ~ < > <= >= == != = += -= *= /= //= %= @= &= |= ^= <<= >>= **= := -> . " +
+		"and as assert class def del for from global if import in is lambda nonlocal not or while with")
+)
+
+// kind is what a part of a program is.
+type kind int
+
+const (
+	ofSymbol kind = iota
+	ofKeyword
+	ofName
+	ofNumber
+	ofString
+)
+
+// token is a part of a program.
+type token struct {
+	kind kind
+	text string
+}
+
+func (t token) is(texts ...string) bool {
+	return t.kind <= ofKeyword && slices.Contains(texts, t.text)
+}
+
+// begins and ends report whether an operand does with a token. Brackets that open may also be calls and subscripts.
+func (t token) begins() bool { return t.kind > ofKeyword || t.is("{") }
+func (t token) ends() bool   { return t.kind > ofKeyword || t.is(")", "]", "}") }
+
+// lineFault returns the fault of a program whose expressions in strings may have the quotes of the string, as since
+// Python 3.12, or not.
+func lineFault(program string, nested bool) string {
+	all, fault := tokens(program, nested)
+	if fault != "" {
+		return fault
+	}
+	var open []string
+	colon, block := false, "" // of the statement
+	for i, t := range all {
+		before := token{text: ";"}
+		if i > 0 {
+			before = all[i-1]
+		}
+		inBrackets, starts := len(open) > 0, before.is(";") || before.is(":") && len(open) == 0
+		switch {
+		case t.is(laterLines...), t.is("else") && i+1 < len(all) && all[i+1].is(":"):
+			return "must be valid Python: " + t.text + " needs more than one line"
+		case starts && i > 0 && !inBrackets && t.is(compound...):
+			return "must be valid Python: " + t.text + " can only begin a line"
+		case i > 0 && before.ends() && t.begins() && !together(before, t):
+			return fmt.Sprintf("must be valid Python: no operator is between %s and %s", before.text, t.text)
+		case t.is(";") && inBrackets:
+			return "must be valid Python: ; is in brackets"
+		case t.is(";", ")", "]", "}") && before.is(needOperand...) && !importsAll(all[:i]) && (!inBrackets || !before.is("*", "/")):
+			return "must be valid Python: nothing follows " + before.text
+		case t.is("(", "[", "{"):
+			open = append(open, t.text)
+		case t.is(")", "]", "}"):
+			if !inBrackets || closing[open[len(open)-1]] != t.text {
+				return "must be valid Python: " + t.text + " closes nothing"
+			}
+			open = open[:len(open)-1]
+		case i == 0 && t.is(compound...):
+			block = t.text
+		case t.is(":") && !inBrackets:
+			colon = true
+		}
+	}
+	if len(open) > 0 {
+		return "must be valid Python: " + open[len(open)-1] + " is not closed"
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	switch last := all[len(all)-1]; {
+	case last.is(":"), last.is(needOperand...) && !importsAll(all):
+		return "must be valid Python: nothing follows " + last.text
+	case block != "" && !colon:
+		return "must be valid Python: " + block + " needs a colon"
+	}
+	return ""
+}
+
+// together reports whether an operand may follow another: a string another one, and a name the word type.
+func together(before, t token) bool {
+	return before.kind == ofString && t.kind == ofString || before.text == "type" && t.kind == ofName
+}
+
+// importsAll reports whether tokens end with import *.
+func importsAll(all []token) bool {
+	n := len(all)
+	return n > 1 && all[n-1].is("*") && all[n-2].is("import")
+}
+
+var closing = map[string]string{"(": ")", "[": "]", "{": "}"}
+
+// tokens returns the parts of a program up to a comment.
+func tokens(program string, nested bool) (all []token, fault string) {
+	for rest := strings.TrimLeft(program, " \t\f"); rest != "" && rest[0] != '#'; rest = strings.TrimLeft(rest, " \t\f") {
+		t, length := token{}, 0
+		if m := prefix.FindString(rest); m != "" {
+			if length = quotedEnd(rest, len(m)-1, nested && strings.ContainsAny(m, "fFtT")); length < 0 {
+				return nil, "must be valid Python: the string " + m + "... does not end"
+			}
+			t.kind = ofString
+		} else if length = len(name.FindString(rest)); length > 0 {
+			if t.kind = ofName; slices.Contains(keywords, rest[:length]) {
+				t.kind = ofKeyword
+			}
+		} else if length = len(number.FindString(rest)); length > 0 {
+			t.kind = ofNumber
+		} else if length = len(symbol.FindString(rest)); length == 0 {
+			return nil, fmt.Sprintf("must be valid Python: %q is no part of it", []rune(rest)[0])
+		}
+		t.text, rest = rest[:length], rest[length:]
+		all = append(all, t)
+	}
+	return all, ""
+}
+
+// quotedEnd returns where a string ends whose quotes begin at an index, or -1. With expressions, quotes in braces are those
+// of other strings.
+func quotedEnd(text string, at int, expressions bool) int {
+	quote := text[at : at+1]
+	if strings.HasPrefix(text[at:], strings.Repeat(text[at:at+1], 3)) {
+		quote = text[at : at+3]
+	}
+	depth := 0
+	for i := at + len(quote); i < len(text); i++ {
+		switch {
+		case depth == 0 && text[i] == '\\':
+			i++
+		case depth == 0 && strings.HasPrefix(text[i:], quote):
+			return i + len(quote)
+		case !expressions:
+		case depth == 0 && strings.HasPrefix(text[i:], "{{"):
+			i++
+		case text[i] == '{':
+			depth++
+		case depth > 0 && text[i] == '}':
+			depth--
+		case depth > 0 && (text[i] == '"' || text[i] == '\''):
+			end := quotedEnd(text, i, strings.ContainsAny(text[i-2:i], "fFtT"))
+			if end < 0 {
+				return -1
+			}
+			i = end - 1
+		}
+	}
+	return -1
+}
