@@ -20,7 +20,7 @@ func costOf(l *watch.GuardLimit, u *ingest.Unit) cost {
 	switch {
 	case len(l.Actions) > 0:
 		return actionCost(u.Actions, func(name string) bool { return slices.Contains(l.Actions, name) })
-	case l.Range != (watch.ActionRange{}):
+	case l.Range.Given():
 		return rangeCost(&l.Range, u)
 	case l.Outcome != "":
 		return outcomeCost("outcome."+l.Outcome, u)

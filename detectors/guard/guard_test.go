@@ -152,6 +152,17 @@ func TestNeverTripsAtTheFirst(t *testing.T) {
 }
 
 // TestCosts counts what units add to each kind of limit.
+func TestRangesAreDescribed(t *testing.T) {
+	for want, r := range map[string]watch.ActionRange{
+		"steps with action outside -1 to 1": {Min: -1, Max: 1}, "steps with action.0 above 5": {Signal: "action.0", Min: math.Inf(-1), Max: 5},
+		"steps with action below 0": {Max: math.Inf(1)},
+	} {
+		if got := many(&watch.GuardLimit{Range: r}); got != want {
+			t.Errorf("%+v: %q, want %q", r, got, want)
+		}
+	}
+}
+
 func TestCosts(t *testing.T) {
 	u := &ingest.Unit{
 		HasReturn: true, Return: -3, Length: 4,
@@ -169,6 +180,8 @@ func TestCosts(t *testing.T) {
 		{watch.GuardLimit{Actions: []string{"b", "x"}}, cost{n: 4, c: 1}},
 		{watch.GuardLimit{Range: watch.ActionRange{Signal: "action.0", Min: -1, Max: 1}}, cost{n: 5, c: 3}},
 		{watch.GuardLimit{Range: watch.ActionRange{Signal: "action.0", Min: -2, Max: 3}}, cost{n: 5, c: 1}},
+		{watch.GuardLimit{Range: watch.ActionRange{Signal: "action.0", Min: math.Inf(-1), Max: 1}}, cost{n: 5, c: 2}},
+		{watch.GuardLimit{Range: watch.ActionRange{Signal: "action.0", Min: -1, Max: math.Inf(1)}}, cost{n: 5, c: 2}},
 		{watch.GuardLimit{Range: watch.ActionRange{Signal: "action.1", Min: -1, Max: 1}}, cost{}},
 		{watch.GuardLimit{Outcome: "cost"}, cost{n: 4, c: 1}},
 		{watch.GuardLimit{Outcome: "wild"}, cost{invalid: 4}},

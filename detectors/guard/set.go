@@ -242,8 +242,8 @@ func one(l *watch.GuardLimit) string {
 		return "incident with cause " + listed(l.Causes)
 	case len(l.Actions) > 0:
 		return "step with action " + listed(l.Actions)
-	case l.Range != (watch.ActionRange{}):
-		return fmt.Sprintf("step with %s outside %g to %g", l.Range.Of(), l.Range.Min, l.Range.Max)
+	case l.Range.Given():
+		return "step with " + l.Range.Of() + " " + l.Range.Outside()
 	case l.ReturnBelow != "":
 		return fmt.Sprintf("episode with a return below %s", l.ReturnBelow)
 	case l.LargestShare:

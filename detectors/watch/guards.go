@@ -40,11 +40,11 @@ type GuardLimit struct {
 	ReleaseAfter int64  `yaml:"release_after"` // number of consecutive episodes within the limit after which the guard is released; with 0, only a person can release it
 }
 
-// ActionRange is the allowed range of a numeric action, including both ends.
+// ActionRange is the allowed range of a numeric action, including both ends. Set min, max or both.
 type ActionRange struct {
 	Signal string  `yaml:"signal"` // action, or action.<i> for a component of an array; action by default
-	Min    float64 `yaml:"min"`    // smallest allowed value
-	Max    float64 `yaml:"max"`    // largest allowed value
+	Min    float64 `yaml:"min"`    // smallest allowed value; without it, any smaller value is allowed
+	Max    float64 `yaml:"max"`    // largest allowed value; without it, any larger value is allowed
 }
 
 // States that a guard can trip to, and what agents can do in silence.
@@ -74,14 +74,29 @@ const mostGuards = 32
 // UnmarshalYAML reads a limit over its defaults.
 func (l *GuardLimit) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain GuardLimit
-	*l = GuardLimit{Alpha: .01, Then: GuardHold}
+	*l = GuardLimit{Range: anyAction, Alpha: .01, Then: GuardHold}
 	return unmarshal((*plain)(l))
 }
 
 // Of returns the name of the numeric action.
 func (r ActionRange) Of() string { return cmp.Or(r.Signal, "action") }
 
-func (r ActionRange) given() bool { return r != ActionRange{} }
+// anyAction is the range of a limit that has none.
+var anyAction = ActionRange{Min: math.Inf(-1), Max: math.Inf(1)}
+
+// Given reports whether the limit has a range.
+func (r ActionRange) Given() bool { return r != ActionRange{} && r != anyAction }
+
+// Outside describes the values outside the range, such as "above 5".
+func (r ActionRange) Outside() string {
+	switch {
+	case math.IsInf(r.Min, -1):
+		return fmt.Sprintf("above %g", r.Max)
+	case math.IsInf(r.Max, 1):
+		return fmt.Sprintf("below %g", r.Min)
+	}
+	return fmt.Sprintf("outside %g to %g", r.Min, r.Max)
+}
 
 // Bound is a number, or "" if it is not given.
 type Bound string
@@ -160,8 +175,11 @@ func (l GuardLimit) check(report func(key, msg string)) {
 	case l.Share == 0 && l.LargestShare:
 		report("share", "must be greater than 0 with largest_share")
 	}
-	if r := l.Range; r.given() {
-		if !(r.Min < r.Max) {
+	if r := l.Range; r.Given() {
+		switch {
+		case math.IsInf(r.Min, -1) && math.IsInf(r.Max, 1):
+			report("range", "needs min, max or both")
+		case !(r.Min < r.Max):
 			report("range", "min must be less than max")
 		}
 		if !ofActions.MatchString(r.Signal) {
@@ -188,7 +206,7 @@ func (l *GuardLimit) OfEpisodes() bool { return l.ReturnBelow != "" || len(l.Cau
 // kinds returns how many of the kinds of limits are set.
 func (l GuardLimit) kinds() int {
 	n := 0
-	for _, given := range []bool{len(l.Actions) > 0, l.Range.given(), l.Outcome != "", l.ReturnBelow != "", l.LargestShare, l.Entropy != 0, len(l.Causes) > 0} {
+	for _, given := range []bool{len(l.Actions) > 0, l.Range.Given(), l.Outcome != "", l.ReturnBelow != "", l.LargestShare, l.Entropy != 0, len(l.Causes) > 0} {
 		if given {
 			n++
 		}

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -152,6 +153,9 @@ func typeName(t reflect.Type) string {
 // defaultText returns the default of a key; empty if there is none.
 func defaultText(v reflect.Value) string {
 	if v.Type() == reflect.TypeFor[json.RawMessage]() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
+		return ""
+	}
+	if v.Kind() == reflect.Float64 && math.IsInf(v.Float(), 0) { // no bound
 		return ""
 	}
 	text := fmt.Sprint(v.Interface())

@@ -65,6 +65,7 @@ func TestGuardsAreThoseOfTheFile(t *testing.T) {
 		"no actions":    {"guards:\n  limits:\n    - {name: a, actions: []}\n", fmt.Sprintf("pipeline.yaml:%d:26: guards.limits[0].actions: must not be empty", line+2)},
 		"no causes":     {"guards:\n  limits:\n    - {name: a, causes: []}\n", "guards.limits[0].causes: must not be empty"},
 		"no share":      {"guards:\n  limits:\n    - {name: a, largest_share: true}\n", "guards.limits[0].share: must be greater than 0 with largest_share"},
+		"open range":    {"guards:\n  limits:\n    - {name: a, range: {signal: action}}\n", fmt.Sprintf("pipeline.yaml:%d:24: guards.limits[0].range: needs min, max or both", line+2)},
 		"component":     {"guards:\n  limits:\n    - {name: a, range: {signal: action.x, min: 0, max: 1}}\n", `guards.limits[0].range.signal: must be "action" or "action.<i>", not "action.x"`},
 		"no limits":     {"guards: {}\n", "guards: must contain limits"},
 		"not a mapping": {"guards: [a]\n", "guards: must be a mapping that contains limits, not a list"},
