@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// simulation are the parameters of CartPole in the file of the tests.
+const simulation = "simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n"
+
 // What would fail in a run is refused at its place, with one message.
 func TestRefusedOnce(t *testing.T) {
 	const id = "{id: CartPole-v1, env: lab}"
@@ -17,9 +20,9 @@ func TestRefusedOnce(t *testing.T) {
 	}{
 		"spelling":        {[]string{id, "{id: Cartpole-v1}"}, "pipeline.yaml:14:10: environments[0].id: must be CartPole-v1, not Cartpole-v1"},
 		"version":         {[]string{id, "{id: CartPole-v9}"}, "pipeline.yaml:14:10: environments[0].id: must be a version that Gymnasium has, such as CartPole-v1"},
-		"old environment": {[]string{id, "{id: LunarLander-v2}", "scipy==1.17.1", "scipy==1.17.1\n  - box2d==2.3.10"}, "pipeline.yaml:15:10: environments[0].id: requires gymnasium before 1.0, not 1.2.2"},
-		"new environment": {[]string{id, "{id: Ant-v5}", "gymnasium==1.2.2", "gymnasium==0.29.1", "scipy==1.17.1", "scipy==1.17.1\n  - mujoco==3.2.0", "stable-baselines3==2.9.2", "stable-baselines3==2.3.2"}, "environments[0].id: requires gymnasium 1.0 or later, not 0.29.1"},
-		"no simulator":    {[]string{id, "{id: Ant-v5}"}, "pipeline.yaml:14:10: environments[0].id: needs mujoco, which the requirements must pin"},
+		"old environment": {[]string{simulation, "", id, "{id: LunarLander-v2}", "scipy==1.17.1", "scipy==1.17.1\n  - box2d==2.3.10"}, "pipeline.yaml:15:10: environments[0].id: requires gymnasium before 1.0, not 1.2.2"},
+		"new environment": {[]string{simulation, "", id, "{id: Ant-v5}", "gymnasium==1.2.2", "gymnasium==0.29.1", "scipy==1.17.1", "scipy==1.17.1\n  - mujoco==3.2.0", "stable-baselines3==2.9.2", "stable-baselines3==2.3.2"}, "environments[0].id: requires gymnasium 1.0 or later, not 0.29.1"},
+		"no simulator":    {[]string{simulation, "", id, "{id: Ant-v5}"}, "pipeline.yaml:14:10: environments[0].id: needs mujoco, which the requirements must pin"},
 		"octal":           {[]string{"steps: 100000", "steps: 0100"}, "pipeline.yaml:24:19: training.steps: must not begin with 0"},
 		"octal argument":  {[]string{"n_steps: 256", "n_steps: 0256"}, "algorithm.hyperparameters.n_steps: must not begin with 0"},
 		"topic":           {[]string{"data:\n", "data:\n  topic: ..\n"}, "data.topic: must not be . or .."},
@@ -44,8 +47,8 @@ func TestRefusedOnce(t *testing.T) {
 		"other namespace": {id, "{id: lab/Cartpole-v9}"},
 		"own module":      {id, "{id: \"lab:CartPole-v9\"}"},
 		"unknown name":    {id, "{id: Forklift-v9}"},
-		"extra":           {id, "{id: Ant-v5}", "gymnasium==1.2.2", "gymnasium[mujoco]==1.2.2"},
-		"other image":     {id, "{id: Ant-v5}", "project: cartpole", "project: cartpole\nbase: ghcr.io/acme/mujoco:3.2.0"},
+		"extra":           {simulation, "", id, "{id: Ant-v5}", "gymnasium==1.2.2", "gymnasium[mujoco]==1.2.2"},
+		"other image":     {simulation, "", id, "{id: Ant-v5}", "project: cartpole", "project: cartpole\nbase: ghcr.io/acme/mujoco:3.2.0"},
 		"a month":         {"[github-actions, gitlab-ci,", "[gitlab-ci,", trigger, "", "timeout: 2h", "timeout: 30d, storage: 1Ti"},
 		"longer on Argo":  {"[github-actions, gitlab-ci, argo", "[argo", trigger, "", "timeout: 2h", "timeout: 31d"},
 		"least memory":    {"memory: 4Gi", "memory: 256Mi", "timeout: 2h", "timeout: 2h, storage: 64Mi"},
@@ -61,7 +64,6 @@ func TestRefusedOnce(t *testing.T) {
 func TestTrainingsThatWouldFail(t *testing.T) {
 	const (
 		id, name, of = "{id: CartPole-v1, env: lab}", "name: PPO", "{n_steps: 256, learning_rate: 3e-4}"
-		simulation   = "simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n"
 	)
 	inRay := func(replaced ...string) []string { return append(replaced, rllibOf...) }
 	for name, test := range map[string]struct {
@@ -80,9 +82,12 @@ func TestTrainingsThatWouldFail(t *testing.T) {
 		"CUDA":            {[]string{of, "{device: \"cuda:0\"}"}, "algorithm.hyperparameters.device: requires training.gpu: 1"},
 		"images":          {[]string{name, "name: PPO\n  policy: CnnPolicy"}, "pipeline.yaml:18:11: algorithm.policy: must be MlpPolicy, because the observations of CartPole-v1 are not images"},
 		"continuous":      {[]string{name, "name: SAC", of, "{gamma: 0.9}"}, "pipeline.yaml:17:9: algorithm.name: must be an algorithm for discrete actions, which CartPole-v1 has"},
-		"discrete":        {[]string{name, "name: DQN", of, "{gamma: 0.9}", id, "{id: Pendulum-v1}", "at_least: 300", "at_least: -300"}, "algorithm.name: must be an algorithm for continuous actions, which Pendulum-v1 has"},
-		"other spaces":    {[]string{id, id + "\n  - {id: MountainCar-v0}", "at_least: 300", "at_least: -300"}, "pipeline.yaml:15:10: environments[1].id: must have the same observations and actions as CartPole-v1"},
+		"discrete":        {[]string{name, "name: DQN", of, "{gamma: 0.9}", simulation, "", id, "{id: Pendulum-v1}", "at_least: 300", "at_least: -300"}, "algorithm.name: must be an algorithm for continuous actions, which Pendulum-v1 has"},
+		"other spaces":    {[]string{simulation, "", id, id + "\n  - {id: MountainCar-v0}", "at_least: 300", "at_least: -300"}, "pipeline.yaml:15:10: environments[1].id: must have the same observations and actions as CartPole-v1"},
 		"own training":    {[]string{name, "name: SAC", "  hyperparameters: " + of + "\n", "", simulation, "", "{steps: 100000,", "{command: [python, train.py], steps: 100000,"}, ""},
+		"no parameter":    {[]string{"name: gravity", "name: mass"}, "pipeline.yaml:20:12: simulation[0].name: must be a parameter of CartPole-v1: force_mag, gravity, length,"},
+		"no parameters":   {[]string{id, "{id: HalfCheetah-v5}", "gymnasium==1.2.2", "gymnasium[mujoco]==1.2.2", "  - {name: gravity, low: 9.3, high: 10.3}\n", ""}, "simulation[0].name: must be omitted, because HalfCheetah-v5 has no physical parameters"},
+		"own environment": {[]string{id, "{id: \"lab:CartPole-v1\"}", "name: gravity", "name: mass"}, ""},
 		"out of reach":    {[]string{"at_least: 300", "at_least: 501"}, "pipeline.yaml:28:34: evaluation.constraints[0].at_least: must be at most 500, the highest return of CartPole-v1"},
 	} {
 		_, err := run(t, test.replaced...)

@@ -283,6 +283,12 @@ func validateSimulation(w *Work) {
 		if fault := strict.Attribute(p.Name); fault != "" {
 			w.report(path+".name", "%s", fault)
 		}
+		for _, e := range w.File.Environments {
+			if fault := traits.NoParameter(e.ID, p.Name); fault != "" {
+				w.report(path+".name", "%s", fault)
+				break
+			}
+		}
 		w.once(path+".name", slices.ContainsFunc(w.File.Simulation[:i], func(o Parameter) bool { return o.Name == p.Name }))
 		if !w.set(path+".low", "simulation") || !w.set(path+".high", "simulation") {
 			w.report(path, "must have low and high")
