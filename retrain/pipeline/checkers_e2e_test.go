@@ -122,7 +122,7 @@ func variants() map[string][]string {
 		"several brokers":     {"[\"kafka-1:9092\"]", "[\"kafka-1:9092\", \"[::1]:9093\"]"},
 		"odd policy":          {"project: cartpole", "project: cartpole\npolicy: \"shop/ranker v2: it's\""},
 		"deep arguments":      {"n_steps: 256", "policy_kwargs: {net_arch: {pi: [64, 64], vf: []}, squash: true, note: \"it's\"}, target_kl: null"},
-		"another algorithm":   {"id: CartPole-v1", "id: Pendulum-v1", "at_least: 300", "at_least: -300", "name: PPO", "name: SAC", "n_steps: 256", "buffer_size: 1000000"},
+		"another algorithm":   {param, "", "id: CartPole-v1", "id: Pendulum-v1", "at_least: 300", "at_least: -300", "name: PPO", "name: SAC", "n_steps: 256", "buffer_size: 1000000"},
 		"one target":          {"[github-actions, gitlab-ci, argo, kubernetes, kubeflow, airflow, make]", "[kubernetes]", trigger, ""},
 		"a budget in days":    {"per: 20000 episodes", "per: 30d", "budget: 1", "budget: 0.5"},
 		"seeds and level":     {"telemetry: true", "telemetry: true\n  seeds: [0, 2147483647]\n  confidence: 0.999"},

@@ -49,6 +49,9 @@ func Changes(w *Work, dir string) ([]Change, error) {
 		if err != nil {
 			problems = append(problems, problemIn(dir, c.Path, 1, err.Error()))
 		}
+		for _, f := range c.miswritten() {
+			problems = append(problems, problemIn(dir, c.Path, f.line, f.message+", with the lines between keep marks"))
+		}
 		if line := keep.Secret(c.Before); line > 0 {
 			problems = append(problems, problemIn(dir, c.Path, line, secrets.Message+"; read it from the environment instead"))
 		}
@@ -103,6 +106,16 @@ func change(root *os.Root, a *Artefact) (Change, error) {
 	}
 	c.After, err = keep.Merged(a.Text, keep.Untouched(embedded, a.Path, c.Before, a.Text))
 	return c, err
+}
+
+// miswritten returns what is wrong with the YAML of a file because of the lines between its marks, such as a key that the
+// file has already.
+func (c *Change) miswritten() []fault {
+	merged := Artefact{Path: c.Path, Text: c.After}
+	if !c.Exists || !isYAML(&merged) {
+		return nil
+	}
+	return syntax(&merged)
 }
 
 // temporary follows the name of a file until it is complete.

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// Resources returns the lines with the resources of a training in a generated file, "" for a file without them. cpu is
-// in processors, and memory as Kubernetes writes it.
+// Resources returns the lines with the shared memory and the resources of a training in a generated file, "" for a file
+// without them. cpu is in processors, and memory as Kubernetes writes it.
 func Resources(file string, cpu, gpu int, memory string) string {
 	indent := map[string]string{"pipeline/argo.yaml": "\n        ", "pipeline/kubernetes.yaml": "\n          ", "pipeline/kubeflow.yaml": "\n        "}[file]
 	if indent == "" {
 		return ""
 	}
-	block := fmt.Sprintf("\nresources:\n  requests:\n    cpu: \"%d\"\n    memory: %s\n  limits:\n    memory: %s", cpu, memory, memory)
+	block := "\n  - name: shared-memory\n    mountPath: /dev/shm\n  # rewardwatch:end" +
+		fmt.Sprintf("\nresources:\n  requests:\n    cpu: \"%[1]d\"\n    memory: %[2]s\n  limits:\n    cpu: \"%[1]d\"\n    memory: %[2]s", cpu, memory)
 	switch {
 	case file == "pipeline/kubeflow.yaml":
 		block = fmt.Sprintf("\nresources:\n  resourceCpuLimit: \"%d\"\n  resourceMemoryLimit: %q", cpu, memory)
