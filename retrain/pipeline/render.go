@@ -14,6 +14,8 @@ import (
 	"text/template"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/words"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -61,6 +63,9 @@ type Model struct {
 	Builders []string // that old packages need to be built, as requirements
 
 	CompilesItself bool // mujoco-py is among the requirements
+
+	Packages []string // of Debian with programs of the commands, for official images of Python
+	Programs []string // that the commands need
 }
 
 // render fills the templates of all targets.
@@ -129,10 +134,21 @@ func (r *renderer) directory(target string, dir fs.FS) {
 	}
 }
 
+// installed returns the packages of Debian that the image needs for the commands of the file, and the programs that it must
+// have in the end: an image without one fails when it is built, not when a new version is deployed.
+func installed(f *File) (packages, programs []string) {
+	all, certain := words.Needed(f.Training.Command, f.Evaluation.Command, f.Shadow.Command, f.Shadow.Stop, f.Deploy.Command, f.Rollback.Command)
+	if strict.IsBare(f.Base) || !strict.IsDebian(f.Base) {
+		return nil, certain
+	}
+	return words.Packages(all), certain
+}
+
 // artefact renders one template. The script of a stage that is not planned is left out.
 func (r *renderer) artefact(target, name, text string) {
 	model := Model{Stages: r.work.Stages, Builders: pins.Builders(r.work.File.Requirements)}
 	model.CompilesItself = slices.ContainsFunc(r.work.File.Requirements, func(s string) bool { return packageName(s) == "mujoco-py" })
+	model.Packages, model.Programs = installed(&r.work.File)
 	file := strings.ReplaceAll(strings.TrimSuffix(name, suffix), "@project@", r.work.File.Project)
 	if base, ok := strings.CutPrefix(file, "pipeline/stages/"); ok && strings.HasSuffix(base, ".sh") {
 		i := slices.IndexFunc(model.Stages, func(s Stage) bool { return s.Script() == file })

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -280,14 +281,12 @@ func validateSeeing(w *Work) {
 func validateSimulation(w *Work) {
 	for i, p := range w.File.Simulation {
 		path := element("simulation", i)
-		if fault := strict.Attribute(p.Name); fault != "" {
-			w.report(path+".name", "%s", fault)
-		}
+		fault := strict.Attribute(p.Name)
 		for _, e := range w.File.Environments {
-			if fault := traits.NoParameter(e.ID, p.Name); fault != "" {
-				w.report(path+".name", "%s", fault)
-				break
-			}
+			fault = cmp.Or(fault, traits.NoParameter(e.ID, p.Name))
+		}
+		if fault != "" {
+			w.report(path+".name", "%s", fault)
 		}
 		w.once(path+".name", slices.ContainsFunc(w.File.Simulation[:i], func(o Parameter) bool { return o.Name == p.Name }))
 		if !w.set(path+".low", "simulation") || !w.set(path+".high", "simulation") {

@@ -53,6 +53,13 @@ func wiredImage(f *File) string {
 	if strict.IsBare(f.Base) {
 		list += "|RUN if [ -e /etc/ssl/certs/ca-certificates.crt ] \\|\\| [ \"$(id -u)\" -ne 0 ]; then :; \\\n    elif command -v apt-get; then |    elif command -v apk; then apk add --no-cache ca-certificates; fi\n"
 	}
+	packages, programs := installed(f)
+	if len(packages) > 0 {
+		list += "|RUN apt-get update && apt-get install --yes --no-install-recommends " + strings.Join(packages, " ") + " && rm -rf /var/lib/apt/lists/*\n"
+	}
+	if len(programs) > 0 {
+		list += "|RUN for program in " + strings.Join(programs, " ") + "; do command -v \"$program\" \\|\\| { \\\n    echo \"$program, which a command runs, is missing: install it between the marks of pipeline/Dockerfile, or use another base.\" >&2; exit 1; }; done\n"
+	}
 	if len(pins.Builders(f.Requirements)) > 0 {
 		list += "|ENV PIP_CONSTRAINT=/etc/pip-constraints.txt\n"
 	}

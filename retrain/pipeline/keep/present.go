@@ -3,6 +3,7 @@ package keep
 import (
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -131,9 +132,21 @@ func ofTemplates(templates fs.FS, path, name, body string) bool {
 		if err != nil {
 			return false
 		}
-		of, err := Parts(string(text))
-		return err == nil && of[name] == body
+		of, err := Parts(strings.ReplaceAll(string(text), "{{.Name}}", name[strings.LastIndex(name, "-")+1:])) // of a stage
+		return err == nil && isRendered(of[name], body)
 	})
+}
+
+// action matches what a template fills in, and wholeLine what is not there afterwards.
+var (
+	action    = regexp.MustCompile(`\\{\\{[^{}]*\\}\\}`)
+	wholeLine = regexp.MustCompile(`(?m)^\{\{-[^{}]*\}\}\n`)
+)
+
+// isRendered reports whether a text is what a part of a template becomes with some values.
+func isRendered(part, text string) bool {
+	pattern := action.ReplaceAllString(regexp.QuoteMeta(wholeLine.ReplaceAllString(part, "")), `[^\n]*`)
+	return regexp.MustCompile("^" + pattern + "$").MatchString(text)
 }
 
 // HasOwnLabels reports whether a team has told actionlint its labels itself. That stays as it is: a generated file beside it
