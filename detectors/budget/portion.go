@@ -2,7 +2,8 @@
 package budget
 
 import (
-	"fmt"
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -140,8 +141,10 @@ func (of Portion) Allow(known *Calibrations) (found Found) {
 		}
 		return c
 	})
-	of.Walks(func(w *detectors.Walks) { w.Lower(math.Log(found.Overlap)) })
-	of.Walks(func(w *detectors.Walks) { w.Allow(found.Allowance) })
+	of.Walks(func(w *detectors.Walks) {
+		w.Lower(math.Log(found.Overlap))
+		w.Allow(found.Allowance)
+	})
 	return found
 }
 
@@ -226,7 +229,7 @@ func worth(signal string) int {
 // Candidates returns the quantities of the primary signals, or of the others, that fit into room, and the number of
 // their branches. The outer deciles of signals other than the reward come last, so that they never displace the mean of
 // another signal.
-func (of Portion) Candidates(class bool, room *int) (chosen []*stream.Quantity, branches int) {
+func (of Portion) Candidates(primary bool, room *int) (chosen []*stream.Quantity, branches int) {
 	fit := func(quantities []*stream.Quantity) bool {
 		n := 0
 		for _, q := range quantities {
@@ -240,7 +243,7 @@ func (of Portion) Candidates(class bool, room *int) (chosen []*stream.Quantity, 
 		chosen = append(chosen, quantities...)
 		return true
 	}
-	streams := slices.DeleteFunc(of.byWorth(), func(s *stream.Stream) bool { return signals.Primary(s.Signal) != class })
+	streams := slices.DeleteFunc(of.byWorth(), func(s *stream.Stream) bool { return signals.Primary(s.Signal) != primary })
 	for _, s := range streams {
 		first, _ := s.ByNeed()
 		s.OverLimit = !fit(first)
@@ -252,18 +255,16 @@ func (of Portion) Candidates(class bool, room *int) (chosen []*stream.Quantity, 
 	return chosen, branches
 }
 
-// key identifies a calibration by the seed of the baseline, and by the number of branches and the rate that they may
-// spend in total.
+// key identifies a calibration by the seed of the baseline, the rate that exact tests spend, and the height of each
+// branch.
 func (of Portion) key(spent float64) string {
-	rate := spent
-	branches := 0
+	key := binary.LittleEndian.AppendUint64(nil, of.Seed)
+	key = binary.LittleEndian.AppendUint64(key, math.Float64bits(spent))
 	of.Walks(func(w *detectors.Walks) {
 		for i := range w.Branches {
-			if b := &w.Branches[i]; b.Height > 0 {
-				rate += b.Height
-				branches++
-			}
+			key = binary.LittleEndian.AppendUint64(key, math.Float64bits(w.Branches[i].Height))
 		}
 	})
-	return fmt.Sprintf("%x %d %x", of.Seed, branches, rate)
+	sum := sha256.Sum256(key)
+	return string(sum[:])
 }

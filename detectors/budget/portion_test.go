@@ -91,3 +91,18 @@ func TestSimPrimarySignalsKeepTheirPart(t *testing.T) {
 		}
 	}
 }
+
+// Two divisions of the budget that spend the same in total are calibrated separately.
+func TestDivisionsWithTheSameTotalHaveDifferentKeys(t *testing.T) {
+	key := func(signals ...string) string {
+		of := Portion{Streams: frozen(500, signals...), Units: 500, Share: 1, Seed: 1}
+		of.Arm(watch.Shares{Primary: .8, Other: .2}, 1e4, Room{Branches: stream.MaxBranches})
+		return of.key(0)
+	}
+	if reward, other := key("reward", "observation.x"), key("observation.x", "reward"); reward == other {
+		t.Error("the primary signal and another one have exchanged their parts, and the key is the same")
+	}
+	if again := key("reward", "observation.x"); again != key("reward", "observation.x") {
+		t.Error("the same division has two keys")
+	}
+}
