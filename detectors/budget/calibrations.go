@@ -175,15 +175,15 @@ func (c *Calibrations) share() int {
 	return max(1, c.cores/max(1, waiting+running))
 }
 
-// of returns the calibration with a key from the cache. If it is not cached, of calls make and caches the result.
-func (c *Calibrations) of(key string, make func() Found) Found {
+// of returns the calibration with a key from the cache. If it is not cached, of calls calibrate and caches the result.
+func (c *Calibrations) of(key string, calibrate func() Found) Found {
 	c.mu.Lock()
 	have, known := c.found[key]
 	c.mu.Unlock()
 	if known {
 		return have
 	}
-	have = make()
+	have = calibrate()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.found) >= keptCalibrations {

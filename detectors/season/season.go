@@ -311,7 +311,7 @@ func (s *Season) hours(z []float64, times []int64, most float64) float64 {
 	var timed, squares []float64
 	for i, v := range z {
 		if times[i] != 0 {
-			hour, timed, squares = append(hour, s.hourOfWeek(times[i])%hoursOfDay), append(timed, v), append(squares, v*v)
+			hour, timed, squares = append(hour, hourOfWeek(times[i], s.zone)%hoursOfDay), append(timed, v), append(squares, v*v)
 		}
 	}
 	fitted := min(len(s.Level)+max(0, len(s.Course)-1), hoursOfDay/2)
@@ -356,7 +356,7 @@ func (s *Season) Inflation(times []int64) float64 {
 	for _, ts := range times {
 		if ts != 0 {
 			in := s.stratum(ts)
-			passes[in][floorDiv(s.hourOf(ts)-starts[in], cycles[in])]++
+			passes[in][floorDiv(hourOf(ts, s.zone)-starts[in], cycles[in])]++
 		}
 	}
 	largest := 0.0
@@ -404,15 +404,15 @@ func (s *Season) start(stratum int) int64 {
 	return 0
 }
 
-func (s *Season) stratum(ts int64) int { return int(s.Strata[s.hourOfWeek(ts)]) }
+func (s *Season) stratum(ts int64) int { return int(s.Strata[hourOfWeek(ts, s.zone)]) }
 
 // hourOf returns the number of clock hours since the Monday before the Unix epoch.
-func (s *Season) hourOf(ts int64) int64 {
-	return floorDiv(Clock(ts, s.zone), int64(time.Hour)) + firstMonday
+func hourOf(ts int64, zone *time.Location) int64 {
+	return floorDiv(Clock(ts, zone), int64(time.Hour)) + firstMonday
 }
 
-func (s *Season) hourOfWeek(ts int64) int64 {
-	hour := s.hourOf(ts)
+func hourOfWeek(ts int64, zone *time.Location) int64 {
+	hour := hourOf(ts, zone)
 	return hour - hoursOfWeek*floorDiv(hour, hoursOfWeek)
 }
 

@@ -193,7 +193,7 @@ func TestHoursOfTheWeek(t *testing.T) {
 	for _, c := range []struct{ ts, want int64 }{
 		{1, 72}, {hour - 1, 72}, {hour, 73}, {-1, 71}, {4 * 24 * hour, hoursOfWeek}, {-4 * 24 * hour, -24},
 	} {
-		if got := (&Season{}).hourOf(c.ts); got != c.want {
+		if got := hourOf(c.ts, nil); got != c.want {
 			t.Errorf("%d is hour %d, want %d", c.ts, got, c.want)
 		}
 	}

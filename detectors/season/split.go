@@ -61,7 +61,7 @@ func (s *Season) split(scores []float64, least [][2]float64, times []int64, hour
 			if least != nil {
 				sum.events, sum.others = least[i][0], least[i][1]
 			}
-			hour := s.hourOfWeek(times[i])
+			hour := hourOfWeek(times[i], s.zone)
 			by[hour] = by[hour].plus(sum, 1)
 			m++
 		}

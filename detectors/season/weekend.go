@@ -94,8 +94,7 @@ func hoursByKind(scores []float64, times []int64, zone *time.Location) (hours [h
 
 // kindOf returns the kind of the day of a time, 1 on weekends and 0 on working days, and the hour of the day.
 func kindOf(ts int64, zone *time.Location) (kind, hour int) {
-	s := Season{zone: zone}
-	of := int(s.hourOfWeek(ts))
+	of := int(hourOfWeek(ts, zone))
 	if of >= 5*hoursOfDay {
 		kind = 1
 	}
