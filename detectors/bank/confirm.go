@@ -76,24 +76,7 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	case g.Warmup.Done && !p.Weekend: // in the meantime, a user has accepted the baseline
 		return g.confirm(at)
 	}
-	// The clock may stop, or units may become rarer, so the wait for the cycle is limited to as many units as a
-	// baseline has, or may need for a day.
-	longest := g.cfg.Baseline.Units
-	if p.Cycle == baseline.TwoDays/2 {
-		longest *= mostUnits / 2
-	}
-	if p.Weekend { // the baseline covers at least two days
-		longest = 2 * g.Baseline.Units
-	}
-	if p.Fresh > 0 || at.TS >= p.Round || at.Ordinal-p.Since >= int64(longest) {
-		if p.Fresh == 0 {
-			p.First, p.Begun = at.Ordinal, at.TS
-			if at.TS < p.Round { // there are no earlier units at the same time of the cycle
-				p.Cycle = 0
-			}
-		}
-		p.Fresh++
-	}
+	g.countFresh(at)
 	units := at.Ordinal - p.Since
 	if p.Fresh > 0 {
 		units = int64(p.Fresh)
@@ -107,6 +90,34 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 		return g.drop(at)
 	}
 	return nil
+}
+
+// countFresh counts the unit if it is fresh: it comes after a whole cycle since the beginning of the trial, or after the
+// longest wait for one.
+func (g *group) countFresh(at finding.UnitRef) {
+	p := &g.Probation
+	if p.Fresh == 0 && at.TS < p.Round && at.Ordinal-p.Since < int64(g.longestTrialWait()) {
+		return
+	}
+	if p.Fresh == 0 {
+		p.First, p.Begun = at.Ordinal, at.TS
+		if at.TS < p.Round { // there are no earlier units at the same time of the cycle
+			p.Cycle = 0
+		}
+	}
+	p.Fresh++
+}
+
+// longestTrialWait returns the maximum number of units to wait for a cycle, because the clock may stop or units may
+// become rarer: as many as a baseline has, or may need for a day.
+func (g *group) longestTrialWait() int {
+	switch {
+	case g.Probation.Weekend: // the baseline covers at least two days
+		return 2 * g.Baseline.Units
+	case g.Probation.Cycle == baseline.TwoDays/2:
+		return g.cfg.Baseline.Units * mostUnits / 2
+	}
+	return g.cfg.Baseline.Units
 }
 
 func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {

@@ -165,6 +165,20 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	g.startStreams(u, values)
 	g.Unjudged = ""
 	rules := g.Faults(u)
+	found := g.judgeUnit(u, values, rules, at)
+	if g.collects() {
+		g.collect(u, values, rules)
+	}
+	found = append(found, g.review(at)...)
+	g.ratchet(at.Ordinal)
+	if g.Warmup.Done && !g.Incident {
+		g.collectLate(u, values, rules)
+	}
+	return found
+}
+
+// judgeUnit feeds the values of a unit to the tests and returns their findings.
+func (g *group) judgeUnit(u *ingest.Unit, values []stream.Reading, rules []string, at finding.UnitRef) []finding.Finding {
 	if early := g.Newcomers.Early(u); !early {
 		g.feed(values, rules, at.Ordinal)
 		g.earned(u, rules, at.Ordinal)
@@ -174,14 +188,6 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	found := g.judge(rules, at)
 	if g.quiet() {
 		found = append(found, finding.Finding{Kind: finding.GroupQuiet, Group: g.Key, At: at})
-	}
-	if g.collects() {
-		g.collect(u, values, rules)
-	}
-	found = append(found, g.review(at)...)
-	g.ratchet(at.Ordinal)
-	if g.Warmup.Done && !g.Incident {
-		g.collectLate(u, values, rules)
 	}
 	return found
 }

@@ -131,21 +131,28 @@ func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 		return found
 	}
 	found := g.Observe(u, now, p.present)
+	return append(found, p.calibrateDue(g, now)...)
+}
+
+// calibrateDue starts the calibration of the group's collected baseline, or of a signal that arrived later, if one is
+// due.
+func (p *Policy) calibrateDue(g *group, now time.Time) []finding.Finding {
 	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.leaveEarly() && !g.refuse()) {
 		later := p.awaited(g)
-		found = append(found, p.calibrate(g, g.Warmup.Units, func() held.Freeze {
+		return p.calibrate(g, g.Warmup.Units, func() held.Freeze {
 			p.grant(g)
 			room := budget.Room{Branches: p.room(g), Later: later}
 			return func() []finding.Finding { return g.freeze(accepted, g.Trail.Last(), now, room) }
-		})...)
-	} else if s := g.lateDue(); s != nil && !g.refuseLate(s) {
+		})
+	}
+	if s := g.lateDue(); s != nil && !g.refuseLate(s) {
 		later := p.awaited(g)
-		found = append(found, p.calibrate(g, s.LateUnits, func() held.Freeze {
+		return p.calibrate(g, s.LateUnits, func() held.Freeze {
 			share, room := p.laterShare(), budget.Room{Branches: p.room(g) - g.branchCount(), Later: later}
 			return func() []finding.Finding { return g.freezeLate(s, share, g.Trail.Last(), room) }
-		})...)
+		})
 	}
-	return found
+	return nil
 }
 
 // Learn adds a unit of recorded telemetry to a baseline from a file or from pinned offsets. The unit is not judged.

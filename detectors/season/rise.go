@@ -29,17 +29,13 @@ func DayFactorInRise(x []float64, day []int64) (f, p float64) {
 	}
 	days := slices.Sorted(maps.Keys(sums))
 	within := 0.0
-	var fit []levels
+	var means []levels
 	for _, d := range days {
 		mean := sums[d] / counts[d]
 		within += squares[d] - counts[d]*mean*mean
-		fit = append(fit, levels{counts[d], mean, 1})
-		for k := len(fit) - 1; k > 0 && fit[k].mean <= fit[k-1].mean; k-- {
-			a, b := fit[k-1], fit[k]
-			n := a.n + b.n
-			fit = append(fit[:k-1], levels{n, (a.n*a.mean + b.n*b.mean) / n, a.days + b.days})
-		}
+		means = append(means, levels{counts[d], mean, 1})
 	}
+	fit := isotonic(means)
 	_, variance := meanVariance(x)
 	freedom := float64(len(days) - len(fit))
 	if freedom < 1 || len(days) < 3 || float64(len(x)) < 2*float64(len(days)) || variance == 0 || within <= 0 {
@@ -56,4 +52,18 @@ func DayFactorInRise(x []float64, day []int64) (f, p float64) {
 	within /= float64(len(x) - len(days))
 	counted := max(1, float64(len(days))-1.5*float64(len(fit)))
 	return between / counted / variance, distuv.ChiSquared{K: freedom}.Survival(between / within)
+}
+
+// isotonic returns the non-decreasing levels that fit the means of successive days best (pool adjacent violators,
+// Barlow et al. 1972).
+func isotonic(means []levels) (fit []levels) {
+	for _, day := range means {
+		fit = append(fit, day)
+		for k := len(fit) - 1; k > 0 && fit[k].mean <= fit[k-1].mean; k-- {
+			a, b := fit[k-1], fit[k]
+			n := a.n + b.n
+			fit = append(fit[:k-1], levels{n, (a.n*a.mean + b.n*b.mean) / n, a.days + b.days})
+		}
+	}
+	return fit
 }

@@ -183,39 +183,20 @@ func Daily(scores []float64, times []int64, factor func(rest []float64) float64)
 	if coveredCycles(times, hoursOfDay) < leastCycles {
 		return 1
 	}
-	var x [][3]float64 // score, cosine, sine
-	var mean [3]float64
-	for i, z := range scores {
-		if ts := times[i]; ts != 0 {
-			turn := 2 * math.Pi * float64(ts%int64(24*time.Hour)) / float64(24*time.Hour)
-			row := [3]float64{z, math.Cos(turn), math.Sin(turn)}
-			for k, v := range row {
-				mean[k] += v
-			}
-			x = append(x, row)
-		}
-	}
-	var products [3][3]float64
-	for i := range x {
-		for k := range mean {
-			x[i][k] -= mean[k] / float64(len(x))
-		}
-		for k := range mean {
-			for l := range mean {
-				products[k][l] += x[i][k] * x[i][l]
-			}
-		}
-	}
-	det := products[1][1]*products[2][2] - products[1][2]*products[1][2]
-	if !(det > 1e-9*products[1][1]*products[2][2]) || products[0][0] == 0 {
+	harmonic := fitCourse(scores, times, 1)
+	if harmonic == nil {
 		return 1
 	}
-	a := (products[0][1]*products[2][2] - products[0][2]*products[1][2]) / det
-	b := (products[0][2]*products[1][1] - products[0][1]*products[1][2]) / det
-	rest := make([]float64, len(x))
-	for i, row := range x {
-		rest[i] = row[0] - a*row[1] - b*row[2]
+	var timed, rest []float64
+	for i, z := range scores {
+		if ts := times[i]; ts != 0 {
+			timed, rest = append(timed, z), append(rest, z-harmonic.At(ts))
+		}
 	}
-	explained := (a*products[0][1] + b*products[0][2]) / products[0][0]
-	return math.Exp(-float64(len(x)) * explained / 2 / factor(rest))
+	_, variance := meanVariance(timed)
+	if variance == 0 {
+		return 1
+	}
+	_, left := meanVariance(rest)
+	return math.Exp(-float64(len(rest)) * (1 - left/variance) / 2 / factor(rest))
 }
