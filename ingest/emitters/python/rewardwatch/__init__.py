@@ -1,8 +1,11 @@
-"""Sends the telemetry of agents to Rewardwatch.
+"""Sends the telemetry of reinforcement-learning agents to Rewardwatch.
 
-wrap(env) sends every step of an environment, decision() sends the decisions of a function, feedback() sends their later
-results, and Emitter sends any event. Guard tells an agent what it can do. The modules stable_baselines3 and llm contain
-a callback and wrappers for reward functions.
+- `wrap` wraps an environment and sends each of its steps.
+- `decision` sends the decisions of a function, and `feedback` sends their later results.
+- `Emitter` sends any event.
+- `Guard` tells an agent whether it can explore, and which actions it can take.
+
+The module `stable_baselines3` contains a callback, and the module `llm` contains wrappers for reward functions.
 """
 
 from .decisions import decision, feedback

@@ -1,4 +1,4 @@
-"""Finds events that Rewardwatch would refuse before they are sent (docs/telemetry.md, "What is refused")."""
+"""Finds events that the service would reject before they are sent (docs/telemetry.md, "What is refused")."""
 
 import re
 from collections.abc import Callable
@@ -17,12 +17,17 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:
 
 
 class Refused(ValueError):  # noqa: N818 - it says what happens
-    """An event that Rewardwatch would refuse."""
+    """An event that the service would reject."""
 
 
 def check(event: Any) -> None:
-    """Raises Refused with the reason if the service would refuse the event. The event must contain only plain
-    values.
+    """Checks an event of telemetry version 1.
+
+    Args:
+        event: The event, which must contain only plain values.
+
+    Raises:
+        Refused: If the service would reject the event. The message contains the reason.
     """
     if not isinstance(event, dict):
         raise Refused(f"an event must be a dict, not a {type(event).__name__}")
@@ -40,7 +45,18 @@ def check(event: Any) -> None:
 
 
 def check_name(what: str, value: str) -> str:
-    """Returns the text. Raises ValueError if it cannot be a name, id or version."""
+    """Checks a name, ID or version.
+
+    Args:
+        what: What the text is, for the error message.
+        value: The text.
+
+    Returns:
+        The text.
+
+    Raises:
+        ValueError: If the text is invalid.
+    """
     if not _is_name(value):
         raise ValueError(f"{what} is {_shown(value)}: expected {_NAME}")
     return value

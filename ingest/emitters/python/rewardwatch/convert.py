@@ -1,4 +1,4 @@
-"""Converts a dataset of Minari or RLDS to a file for `rewardwatch replay`.
+"""Converts a Minari or RLDS dataset to a file for `rewardwatch replay`.
 
 python -m rewardwatch.convert SOURCE -o episodes.ndjson.gz
 """
@@ -21,7 +21,14 @@ _SHOWN = 10  # steps that are left out of which each is named
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns 0, 1 if steps were skipped, or 2 if the dataset cannot be read completely."""
+    """Runs the command.
+
+    Args:
+        arguments: The arguments of the command. Defaults to `sys.argv`.
+
+    Returns:
+        The exit code: 0, 1 if steps were skipped, or 2 if the dataset could not be read completely.
+    """
     args = _parser().parse_args(arguments)
     try:
         with _opened(args.output) as out:
@@ -34,8 +41,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def write(events: Iterable[Made], out: Out) -> tuple[int, int]:
-    """Writes events, one per line, and lists skipped events on stderr. Returns the numbers of written and skipped
-    events.
+    """Writes events, one per line, and lists skipped events on stderr.
+
+    Args:
+        events: The events to write.
+        out: The binary file to write to.
+
+    Returns:
+        The numbers of written and skipped events.
     """
     written = left_out = 0
     for event in events:

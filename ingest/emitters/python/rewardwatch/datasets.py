@@ -22,10 +22,20 @@ def minari_events(
     actions: bool = True,
     observations: Chosen = False,
 ) -> Iterator[Made]:
-    """Yields the steps of a minari.MinariDataset, or a Refused for each step that the service would refuse. policy and
-    env default to the ids of the dataset and its environment.
+    """Converts a Minari dataset to events.
 
-    Raises ValueError if actions or observations cannot be sent, for example images.
+    Args:
+        dataset: The `minari.MinariDataset`.
+        policy: The policy of all steps. Defaults to the ID of the dataset.
+        env: The environment of all steps. Defaults to the ID of the dataset's environment.
+        actions: Whether to include the actions.
+        observations: Whether to include the observations, or the names of the parts to include.
+
+    Yields:
+        An event for each step, or a `Refused` for a step that the service would reject.
+
+    Raises:
+        ValueError: If the actions or observations cannot be sent, for example because they are images.
     """
     from .spaces import action_encoder, observation_encoder
 
@@ -61,12 +71,22 @@ def rlds_events(
     keep_last: bool = False,
     prefix: str = "",
 ) -> Iterator[Made]:
-    """Yields the steps of episodes, which are dicts with `steps`, or a Refused for each step that the service would
-    refuse. Exceptions among the episodes are yielded as well. Episode ids are the prefix and a number.
+    """Converts episodes in the RLDS format to events.
 
-    The last step of an episode contains only the final observation, and is not an event: it determines how the previous
-    step ended (https://github.com/google-research/rlds#dataset-format). keep_last: the last step also contains an
-    action.
+    The last step of an episode contains only the final observation. It is not an event, but determines how the previous
+    step ended (https://github.com/google-research/rlds#dataset-format).
+
+    Args:
+        episodes: The episodes, which are dicts with `steps`. Exceptions among them are yielded unchanged.
+        policy: The policy of all steps.
+        env: The environment of all steps.
+        actions: Whether to include the actions.
+        observations: Whether to include the observations, or the names of the parts to include.
+        keep_last: Whether the last step of an episode also contains an action, and is an event.
+        prefix: The prefix of the episode IDs, which is followed by a number.
+
+    Yields:
+        An event for each step, or a `Refused` for a step that the service would reject.
     """
     fixed = _fixed(policy, env)
     for number, episode in enumerate(episodes):
@@ -90,8 +110,17 @@ def rlds_events(
 
 
 def check_features(features: Any, observations: Chosen) -> Any:
-    """Returns the features of the selected observations in a TensorFlow Datasets dataset. Raises ValueError if
-    they contain more numbers than one event can hold.
+    """Checks the features of a TensorFlow Datasets dataset.
+
+    Args:
+        features: The features of an observation.
+        observations: Whether to include the observations, or the names of the parts to include.
+
+    Returns:
+        The features of the included observations.
+
+    Raises:
+        ValueError: If an event cannot contain that many numbers.
     """
     chosen = _part(features, observations, "keys")
     sizes: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Decision functions: recommenders, routers, pricing, and any other function that returns an action."""
+"""Monitors decision functions: recommenders, routers, pricing, and any other function that returns an action."""
 
 import inspect
 import sys
@@ -24,12 +24,19 @@ def decision(
     key_field: str = "episode_id",
     **names: Unpack[Names],
 ) -> Callable[[Function], Function]:
-    """Returns a decorator that sends the function's result as an action. action: extracts the action from the result,
-    if the result contains more than the action. policy defaults to the function's name.
+    """Returns a decorator that sends the result of a function as an action.
 
-    key: identifies the decision for feedback(): the name of a parameter of the function, or a function that extracts
-    the key from the result. key_field: the telemetry field that contains the key, as in the service's
-    policies[].feedback.key: episode_id, agent_id or labels.<name>.
+    Args:
+        emitter: The emitter to use. By default, all functions of the process share one `Emitter()`.
+        action: A function that extracts the action from the result, if the result contains more than the action.
+        key: The key that identifies the decision in `feedback`: the name of a parameter of the function, or a function
+            that extracts the key from the result.
+        key_field: The telemetry field that contains the key: `episode_id`, `agent_id` or `labels.<name>`. It must match
+            `policies[].feedback.key` in the configuration of the service.
+        **names: The names that identify the agent: see `rewardwatch.wrap`. `policy` defaults to the function's name.
+
+    Raises:
+        ValueError: If the function has no parameter with the name in `key`, or if `key_field` or a name is invalid.
     """
     check_key_field(key_field)
 
@@ -62,8 +69,14 @@ def feedback(
     key_field: str = "episode_id",
     ts: float | str | None = None,
 ) -> None:
-    """Sends the results of a decision, like Emitter.feedback. emitter: by default Emitter(), which is shared within the
-    process. Raises only exceptions from the constructor of Emitter, in the first call that creates one.
+    """Sends the results of a decision. See `Emitter.feedback` for the other arguments.
+
+    Only the first call, which may create the shared emitter, can raise an exception.
+
+    Args:
+        key: The key of the decision.
+        reward: The reward of the decision.
+        emitter: The emitter to use. By default, all functions of the process share one `Emitter()`.
     """
     told: dict[str, Any] = {"outcomes": outcomes, "reward_components": reward_components, "ts": ts}
     (emitter or default_emitter()).feedback(key, reward, policy=policy, key_field=key_field, **told)

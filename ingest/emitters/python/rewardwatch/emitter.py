@@ -1,4 +1,4 @@
-"""The emitter converts events to messages, and never raises an exception or waits in the agent's loop."""
+"""The emitter, which sends events from its own thread. It never blocks the agent's loop or raises exceptions in it."""
 
 import multiprocessing.util
 import os
@@ -37,13 +37,13 @@ _here: "weakref.WeakValueDictionary[str, Emitter]" = weakref.WeakValueDictionary
 
 
 class Emitter:
-    """Sends telemetry to a Kafka topic, or over HTTP to the service, from a separate thread.
+    """Sends telemetry to the service over HTTP, or to a Kafka topic, from a separate thread.
 
-    The agent's thread only puts records into a bounded queue. Only the constructor raises exceptions: events that
-    cannot be sent are lost, counted in `lost`, and logged once a minute. Events are keyed by agent_id (by policy
-    without one), so that the events of an agent stay in order.
+    The agent's thread only adds records to a bounded queue. Only the constructor raises exceptions: events that cannot
+    be sent are lost, counted in `lost`, and logged once a minute. Messages are keyed by `agent_id`, or by `policy` if
+    there is none, which keeps the events of an agent in order.
 
-    Threads can share an emitter. It can be inherited by a fork, pickled and copied: each process opens its own
+    Threads can share an emitter. An emitter can be inherited by a fork, pickled and copied: each process opens its own
     connection with its first event.
     """
 
@@ -60,15 +60,23 @@ class Emitter:
         kafka: Mapping[str, Any] | None = None,
         connect: Connect | None = None,
     ) -> None:
-        """brokers: Kafka brokers, "host:port,...". topic: by default $REWARDWATCH_TOPIC or agent-telemetry. url: URL of
-        the service, instead of Kafka, such as "http://127.0.0.1:9464". token_file: file with the token for the service,
-        by default $REWARDWATCH_TOKEN_FILE. Without brokers and url, $REWARDWATCH_URL or $REWARDWATCH_BROKERS applies,
-        and otherwise the broker 127.0.0.1:9092.
+        """Creates an emitter. The connection is opened with the first event.
 
-        queue: maximum number of waiting events. kafka: additional librdkafka settings, such as those for TLS and SASL.
-        connect: opens a different transport.
+        If neither `brokers` nor `url` is set, the emitter uses the environment variable `REWARDWATCH_URL` or
+        `REWARDWATCH_BROKERS`, or the broker 127.0.0.1:9092 if neither is set.
 
-        Raises an error if an argument is invalid, and ImportError if Kafka is used without confluent-kafka.
+        Args:
+            brokers: Kafka brokers, such as `"kafka-1:9092,kafka-2:9092"`.
+            topic: Kafka topic. Defaults to `REWARDWATCH_TOPIC`, or `agent-telemetry` if it is not set.
+            url: URL of the service, such as `"http://127.0.0.1:9464"`, to use HTTP instead of Kafka.
+            token_file: File with the token for the service. Defaults to `REWARDWATCH_TOKEN_FILE`.
+            queue: Maximum number of events in the queue.
+            kafka: Additional librdkafka settings, such as those for TLS and SASL.
+            connect: A function that opens a different transport.
+
+        Raises:
+            ValueError: If an argument is invalid.
+            ImportError: If Kafka is used, but confluent-kafka is not installed.
         """
         if connect is None:
             if not brokers and not url:
@@ -80,18 +88,23 @@ class Emitter:
 
     @property
     def lost(self) -> int:
-        """Number of events of this process that could not be sent."""
+        """The number of events of this process that could not be sent."""
         return self._losses.total
 
     @property
     def waiting(self) -> int:
-        """Number of events that have not been delivered yet."""
+        """The number of events that have not been delivered yet."""
         waiting = self._entered - self._taken + self._held
         return waiting + (self._transport.waiting() if self._transport else 0)
 
     def emit(self, event: Event, *, key: str | None = None) -> None:
-        """Sends an event of telemetry version 1, a dict. An event that the service would refuse is lost, and logged.
-        key: message key in Kafka, instead of agent_id.
+        """Sends an event of telemetry version 1.
+
+        An event that the service would reject is lost, and the reason is logged.
+
+        Args:
+            event: The fields of the event.
+            key: Message key in Kafka, instead of `agent_id`.
         """
         try:
             self.put(1, _checked, snapshot(event), key)
@@ -109,10 +122,17 @@ class Emitter:
         key_field: str = "episode_id",
         ts: float | str | None = None,
     ) -> None:
-        """Sends the results of a decision: a reward, outcomes, or both, with the key of the decision.
+        """Sends the results of a decision.
 
-        key_field: the telemetry field that contains the key, as in the service's policies[].feedback.key: episode_id,
-        agent_id or labels.<name>. ts: time of the feedback, as a Unix time or RFC 3339; by default the current time.
+        Args:
+            key: The key of the decision.
+            reward: The reward of the decision.
+            policy: The name of the policy that made the decision.
+            outcomes: The outcomes of the decision, by name.
+            reward_components: The components of the reward, by name.
+            key_field: The telemetry field that contains the key: `episode_id`, `agent_id` or `labels.<name>`. It must
+                match `policies[].feedback.key` in the configuration of the service.
+            ts: The time of the feedback, as a Unix time or an RFC 3339 string. Defaults to the current time.
         """
         try:
             told = {"reward": reward, "outcomes": outcomes, "reward_components": reward_components}
@@ -122,7 +142,13 @@ class Emitter:
             self.failed(error)
 
     def put(self, events: int, expand: Expand, *args: Any) -> None:
-        """Queues a record that the emitter's thread converts to events with expand(*args)."""
+        """Queues a record, which the emitter's thread converts to events.
+
+        Args:
+            events: The number of events in the record.
+            expand: The function that converts the record to events.
+            *args: The arguments of `expand`.
+        """
         with self._lock:
             closed, full = self._closed, self._entered - self._taken + events > self._limit
             if not closed and not full:
@@ -135,14 +161,23 @@ class Emitter:
             self._start()
 
     def failed(self, error: Exception) -> None:
-        """Counts an event that could not be created."""
+        """Counts an event that could not be created.
+
+        Args:
+            error: The reason, which is logged.
+        """
         self._losses.add(1, _said(error))
         if self._thread is None:
             self._start()  # it is the thread that says so
 
     def flush(self, timeout: float = 10.0) -> int:
-        """Waits up to timeout seconds until all queued events are delivered or lost. Returns the number of
-        events that are still waiting.
+        """Waits until all queued events are delivered or lost.
+
+        Args:
+            timeout: Maximum time to wait, in seconds.
+
+        Returns:
+            The number of events that are still waiting.
         """
         deadline = time.monotonic() + timeout
         while self.waiting and time.monotonic() < deadline:
@@ -151,7 +186,11 @@ class Emitter:
         return self.waiting
 
     def close(self, timeout: float = 10.0) -> None:
-        """Flushes, and closes the connection, within timeout seconds. Events still waiting are lost."""
+        """Sends the queued events and closes the connection. Events that are still waiting after the timeout are lost.
+
+        Args:
+            timeout: Maximum time to wait, in seconds.
+        """
         deadline = time.monotonic() + timeout
         thread = self._thread
         if thread is not None and not self._closed:
@@ -334,7 +373,7 @@ def _kafka(brokers: str | None, topic: str | None, settings: Mapping[str, Any] |
     try:
         from .kafka import Kafka
     except ImportError as error:
-        raise ImportError(f"Kafka needs confluent-kafka (pip install 'rewardwatch[kafka]'): {error}") from None
+        raise ImportError(f"Kafka requires confluent-kafka (pip install 'rewardwatch[kafka]'): {error}") from None
     topic = topic or os.environ.get("REWARDWATCH_TOPIC", "agent-telemetry")
     return Kafka(brokers or "127.0.0.1:9092", topic, dict(settings or {}))
 

@@ -31,9 +31,7 @@ def plain(value: Any) -> Any:
 
 
 def scalar(value: Any) -> int | float:
-    """Returns the value as a single number. Environments return rewards of many types, including arrays with one
-    component.
-    """
+    """Returns the value as a single number. Rewards have many types, including arrays with one component."""
     number = value.item() if hasattr(value, "item") else value
     return int(number) if isinstance(number, bool) else number
 

@@ -1,4 +1,4 @@
-"""A Gymnasium environment that sends every step."""
+"""A wrapper that sends every step of a Gymnasium environment."""
 
 from typing import Any, Unpack
 
@@ -11,10 +11,10 @@ from .steps import Agent
 
 
 class EnvWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Sends every step of an environment without changing it.
+    """Sends every step of an environment without changing its behavior.
 
-    Also sends `outcomes` and `reward_components` (name to number) if the environment or an inner wrapper puts them
-    into info. Closing the environment does not close the emitter, because environments share it.
+    If the environment or an inner wrapper adds `outcomes` or `reward_components` (name to number) to `info`, these are
+    also sent. Closing the environment does not close the emitter, because environments can share it.
     """
 
     def __init__(
@@ -27,14 +27,32 @@ class EnvWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """Takes the arguments of rewardwatch.wrap."""
+        """Wraps an environment.
+
+        Args:
+            env: The environment to wrap.
+            emitter: The emitter to use. By default, all environments of the process share one `Emitter()`.
+            observations: Whether to send the observation that each action was based on, or a function that converts an
+                observation to the value to send. The function is called in the agent's thread.
+            actions: Whether to send the actions.
+            **names: The names that identify the agent, such as `policy` and `policy_version`: see `rewardwatch.wrap`.
+
+        Raises:
+            ValueError: If the observations or actions cannot be sent, for example because they are images.
+        """
         super().__init__(env)
         self._source = Source(emitter, names, env.spec.id if env.spec else None)
         self._agent = Agent(self._source, encoders(env.action_space, env.observation_space, actions, observations))
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
-        version.
+        """Changes versions of the policy, the environment or the reward function, starting with the next step.
+
+        Args:
+            **versions: The versions that change: `policy_version`, `env_version` or `reward_version`. `None` removes a
+                version.
+
+        Raises:
+            TypeError: If another name is passed.
         """
         self._source.set_versions(**versions)
 

@@ -1,10 +1,12 @@
 """The guards of a policy, for its agents.
 
-guard = Guard("checkout", url="https://rewardwatch.example", unsafe=["refund_all"])
-if guard.exploration() and random() < epsilon: ...
-action = policy(observation) if guard.allows(action) else safe(observation)
+A thread reads the state over HTTP and waits for changes. The methods return immediately, based on the last state that
+was read.
 
-A thread reads the state over HTTP and waits for changes. The methods return immediately, based on the last state read.
+Example:
+    guard = Guard("checkout", url="https://rewardwatch.example", unsafe=["refund_all"])
+    if guard.exploration() and random() < epsilon: ...
+    action = policy(observation) if guard.allows(action) else safe(observation)
 """
 
 import http.client
@@ -37,10 +39,18 @@ def _has(actions: frozenset[Any], action: Any) -> bool:
 class Guard:
     """Follows the guards of a policy.
 
-    policy: its name in the telemetry. url, token_file: URL and token of the service, by default REWARDWATCH_URL and
-    REWARDWATCH_TOKEN_FILE. unsafe: actions that are allowed only while no guard is tripped. safe: the only actions
-    allowed in the state fallback; None allows all except the unsafe ones. on_silence: what to do before the
-    first state has been read, and later if the service does not specify it: "keep", "hold" or "fallback".
+    Args:
+        policy: The name of the policy in the telemetry.
+        url: URL of the service. Defaults to `REWARDWATCH_URL`.
+        token_file: File with the token for the service. Defaults to `REWARDWATCH_TOKEN_FILE`.
+        unsafe: The actions that are allowed only while no guard is tripped.
+        safe: The only actions that are allowed in the state `fallback`. `None` allows all actions except the unsafe
+            ones.
+        on_silence: What to do before the first state has been read, and later if the service does not specify it:
+            `"keep"`, `"hold"` or `"fallback"`.
+
+    Raises:
+        ValueError: If `on_silence` or the URL is invalid, or if there is no URL.
     """
 
     def __init__(
@@ -75,21 +85,25 @@ class Guard:
 
     @property
     def state(self) -> str:
-        """ok, warn, hold or fallback. Once the last state is too old, on_silence applies."""
+        """The state: `ok`, `warn`, `hold` or `fallback`. Once the last state is too old, `on_silence` applies."""
         state, until, _ = self._read
         return state if time.monotonic() < until else self._silence
 
     @property
     def document(self) -> dict[str, Any]:
-        """The most recent document, including the reasons for the state; empty before the first one is read."""
+        """The most recent response of the service, including the reasons for the state. Empty before the first one."""
         return self._read[2]
 
     def exploration(self) -> bool:
-        """Whether the agent may explore and learn."""
+        """Returns whether the agent can explore and learn."""
         return self.state in ("ok", "warn")
 
     def allows(self, action: Any) -> bool:
-        """Whether the agent may take an action."""
+        """Returns whether the agent can take an action.
+
+        Args:
+            action: The action.
+        """
         state = self.state
         if state in ("ok", "warn"):
             return True
@@ -98,11 +112,18 @@ class Guard:
         return not _has(self._unsafe, action)
 
     def wait(self, timeout: float) -> bool:
-        """Waits until a state has been read. Returns False if the timeout expires first."""
+        """Waits until a state has been read.
+
+        Args:
+            timeout: Maximum time to wait, in seconds.
+
+        Returns:
+            `False` if no state was read in time.
+        """
         return self._changed.wait(timeout)
 
     def close(self) -> None:
-        """Stops following the guards. Once the last state is too old, on_silence applies."""
+        """Stops following the guards. Once the last state is too old, `on_silence` applies."""
         self._closed.set()
 
     def __enter__(self) -> "Guard":

@@ -33,13 +33,18 @@ _STOPPED = 1.0  # seconds in which the thread ends a request that is cut off
 
 @dataclass(frozen=True)
 class Http:
-    """Opens connections to a service. url: such as "https://rewardwatch.example". token_file: file with its token."""
+    """Opens connections to a service.
+
+    Attributes:
+        url: URL of the service, such as `"https://rewardwatch.example"`.
+        token_file: File with the token for the service.
+    """
 
     url: str
     token_file: str | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError for an invalid URL, before an agent starts."""
+        """Raises `ValueError` if the URL is invalid, before an agent starts."""
         parts = urlsplit(self.url)
         if parts.username is not None:
             raise ValueError(f"the URL of {parts.hostname} must not contain a user: use token_file instead")
@@ -52,7 +57,7 @@ class Http:
         return HttpTransport(self, lost)
 
     def connection(self) -> http.client.HTTPConnection:
-        """A connection that is opened with the first request."""
+        """Returns a connection, which is opened with the first request."""
         parts = urlsplit(self.url)
         assert parts.hostname
         if parts.scheme == "https":
@@ -64,7 +69,7 @@ class Http:
         return urlsplit(self.url).path.rstrip("/") + _PATH
 
     def authorization(self) -> dict[str, str]:
-        """Returns the header with the token. The file is read each time because it can be replaced."""
+        """Returns the header with the token. The file is read each time, because it can be replaced."""
         if self.token_file is None:
             return {}
         token = Path(self.token_file).read_text(encoding="utf-8").strip()
@@ -250,10 +255,10 @@ def _losses(answer: _Answer, events: int) -> Counter[str] | None:
     try:
         received = json.loads(answer.text)
         refused, named = int(received["refused"]), received["refusals"]
-        losses = Counter(f"the service refused it: {each['reason']}: {each['message']}" for each in named)
+        losses = Counter(f"the service rejected it: {each['reason']}: {each['message']}" for each in named)
     except (ValueError, KeyError, TypeError):  # of a 200 it is not the service that answers
         return Counter({_trouble(answer): events}) if answer.status == 400 else None
-    losses["the service refused it"] = refused - losses.total()
+    losses["the service rejected it"] = refused - losses.total()
     return +losses
 
 

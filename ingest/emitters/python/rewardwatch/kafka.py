@@ -15,7 +15,11 @@ _PURGED = 1.0  # seconds in which librdkafka reports what it was told to give up
 
 @dataclass(frozen=True)
 class Kafka:
-    """Opens connections to a topic. settings: librdkafka settings, which override the defaults."""
+    """Opens connections to a topic.
+
+    Attributes:
+        settings: librdkafka settings, which override the defaults.
+    """
 
     brokers: str
     topic: str

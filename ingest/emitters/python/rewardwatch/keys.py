@@ -8,15 +8,36 @@ _LABEL = "labels."
 
 
 def check_key_field(field: str) -> str:
-    """Returns the field. Raises ValueError if it cannot contain the key of a decision."""
+    """Checks the name of the field that contains the key of a decision.
+
+    Args:
+        field: The name of the field.
+
+    Returns:
+        The name of the field.
+
+    Raises:
+        ValueError: If the field cannot contain a key.
+    """
     if field not in ("episode_id", "agent_id") and (not field.startswith(_LABEL) or field == _LABEL):
         raise ValueError(f"key_field must be episode_id, agent_id or labels.<name>, not {field!r}")
     return field
 
 
 def keyed(event: dict[str, Any], field: str, key: object) -> tuple[dict[str, Any], str]:
-    """Returns the event with its key, which is also the message key, because a decision and its feedback must be in the
-    same partition. Raises Refused if the service would refuse the event or could not join it.
+    """Adds the key of a decision to an event.
+
+    Args:
+        event: The event of the decision or its feedback.
+        field: The field for the key.
+        key: The key.
+
+    Returns:
+        The event with the key, and the message key. They are the same, because a decision and its feedback must be in
+        the same partition.
+
+    Raises:
+        Refused: If the service would reject the event, or could not join it.
     """
     text = "" if key is None else str(key)
     if not text:

@@ -34,8 +34,21 @@ class Lanes:
         pause: int,
         told_of: Callable[[Any, int], Told | None],
     ) -> None:
-        """The spaces are those of one sub-environment. pause: steps between the end of an episode and the first step of
-        the next one. told_of: extracts the sub-environments' telemetry from the infos of a step.
+        """Creates the agents of the sub-environments.
+
+        Args:
+            source: The source of the agents' identity.
+            count: The number of sub-environments.
+            action_space: The action space of one sub-environment.
+            observation_space: The observation space of one sub-environment.
+            actions: Whether to send the actions.
+            observations: Whether to send the observations, or a function that converts an observation to the
+                value to send.
+            pause: The number of steps between the end of an episode and the first step of the next one.
+            told_of: A function that extracts the sub-environments' telemetry from the infos of a step.
+
+        Raises:
+            ValueError: If the actions or observations cannot be sent.
         """
         self._source = source
         self._count = count
@@ -54,7 +67,7 @@ class Lanes:
         self._heads: list[tuple[str, str]] = []
 
     def begin(self, observations: Any, which: Any = None) -> None:
-        """Begins the episodes selected by the mask `which`, or all."""
+        """Begins the episodes selected by the mask `which`, or all episodes if there is no mask."""
         try:
             self._source.begin()
             beginning = np.ones(self._count, np.bool_) if which is None else which
@@ -67,7 +80,7 @@ class Lanes:
     def stepped(
         self, actions: Any, rewards: Any, terminated: Any, truncated: Any, infos: Any, observations: Any
     ) -> None:
-        """Sends a step of all sub-environments. observations: the observations after the step."""
+        """Sends a step of all sub-environments. `observations` are the observations after the step."""
         source, now = self._source, self._now
         try:
             when = (source.identity, time.time_ns() // 1000, now, self._began, self._episodes)

@@ -1,4 +1,4 @@
-"""Reward functions for LLM training with TRL (a batch of completions) and verl (a single completion)."""
+"""Monitors reward functions for LLM training with TRL (a batch of completions) and verl (a single completion)."""
 
 import itertools
 import time
@@ -13,18 +13,36 @@ from .source import Identity, Names, Source
 
 
 def watch_trl_reward(reward: Function, emitter: Emitter | None = None, **names: Unpack[Names]) -> Function:
-    """Returns a reward function for TRL (reward_funcs of GRPOTrainer and others) that also sends each reward it
-    returns. A completion is an episode of one step. Completions for which the function returns None are skipped. env
-    defaults to the function's name, so that several functions are judged separately.
+    """Wraps a reward function for TRL (`reward_funcs` of `GRPOTrainer` and others), and sends the rewards it returns.
+
+    A completion is an episode of one step. Completions for which the function returns `None` are skipped.
+
+    Args:
+        reward: The reward function.
+        emitter: The emitter to use. By default, all functions of the process share one `Emitter()`.
+        **names: The names that identify the agent: see `rewardwatch.wrap`. `env` defaults to the function's name, so
+            several functions are judged separately.
+
+    Returns:
+        A function that returns the same rewards.
     """
     episodes = _Episodes(reward, emitter, names)
     return watched(reward, episodes.emitter, lambda rewards, *_: episodes.send([(reward, {}) for reward in rewards]))
 
 
 def watch_verl_reward(reward: Function, emitter: Emitter | None = None, **names: Unpack[Names]) -> Function:
-    """Returns a reward function for verl (custom_reward_function) that also sends each score it returns. A solution is
-    an episode of one step. In a dict, `score` is the reward, and the other numbers are outcomes. env defaults to the
-    function's name.
+    """Wraps a reward function for verl (`custom_reward_function`), and sends the scores it returns.
+
+    A solution is an episode of one step. If the function returns a dict, `score` is the reward, and the other numbers
+    are outcomes.
+
+    Args:
+        reward: The reward function.
+        emitter: The emitter to use. By default, all functions of the process share one `Emitter()`.
+        **names: The names that identify the agent: see `rewardwatch.wrap`. `env` defaults to the function's name.
+
+    Returns:
+        A function that returns the same scores.
     """
     episodes = _Episodes(reward, emitter, names)
 

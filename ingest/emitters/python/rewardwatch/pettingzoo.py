@@ -1,4 +1,4 @@
-"""PettingZoo environments that send every step of their agents."""
+"""Wrappers that send every step of the agents in PettingZoo environments."""
 
 import functools
 from collections.abc import Callable
@@ -27,8 +27,9 @@ def _quiet(method: Callable[..., None]) -> Callable[..., None]:
 
 
 class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
-    """Sends every step of the agents in a parallel environment without changing it. Agent ids are "AGENT_ID/NAME",
-    and the label `agent` contains the name.
+    """Sends every step of the agents in a parallel environment without changing its behavior.
+
+    Agent IDs are `AGENT_ID/NAME`, and the label `agent` contains the name.
     """
 
     def __init__(
@@ -41,13 +42,31 @@ class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """Takes the arguments of rewardwatch.wrap."""
+        """Wraps a parallel environment.
+
+        Args:
+            env: The environment to wrap.
+            emitter: The emitter to use. By default, all environments of the process share one `Emitter()`.
+            observations: Whether to send the observation that each action was based on, or a function that converts an
+                observation to the value to send. The function is called in the agent's thread.
+            actions: Whether to send the actions.
+            **names: The names that identify the agent, such as `policy` and `policy_version`: see `rewardwatch.wrap`.
+
+        Raises:
+            ValueError: If the observations or actions cannot be sent, for example because they are images.
+        """
         super().__init__(env)
         self._members = _Members(env, Source(emitter, names, env.metadata.get("name")), actions, observations)
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
-        version.
+        """Changes versions of the policy, the environment or the reward function, starting with the next step.
+
+        Args:
+            **versions: The versions that change: `policy_version`, `env_version` or `reward_version`. `None` removes a
+                version.
+
+        Raises:
+            TypeError: If another name is passed.
         """
         self._members.source.set_versions(**versions)
 
@@ -93,9 +112,10 @@ class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
 
 
 class AECEnvWrapper(BaseWrapper[Any, Any, Any]):
-    """Sends every step of the agents in a turn-based environment without changing it. The reward of an action is the
-    sum of the agent's rewards until its next turn. Agent ids are "AGENT_ID/NAME", and the label `agent` contains the
-    name.
+    """Sends every step of the agents in a turn-based environment without changing its behavior.
+
+    The reward of an action is the sum of the agent's rewards until its next turn. Agent IDs are `AGENT_ID/NAME`, and
+    the label `agent` contains the name.
     """
 
     def __init__(
@@ -108,14 +128,32 @@ class AECEnvWrapper(BaseWrapper[Any, Any, Any]):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """Takes the arguments of rewardwatch.wrap."""
+        """Wraps a turn-based environment.
+
+        Args:
+            env: The environment to wrap.
+            emitter: The emitter to use. By default, all environments of the process share one `Emitter()`.
+            observations: Whether to send the observation that each action was based on, or a function that converts an
+                observation to the value to send. The function is called in the agent's thread.
+            actions: Whether to send the actions.
+            **names: The names that identify the agent, such as `policy` and `policy_version`: see `rewardwatch.wrap`.
+
+        Raises:
+            ValueError: If the observations or actions cannot be sent, for example because they are images.
+        """
         super().__init__(env)
         self._members = _Members(env, Source(emitter, names, env.metadata.get("name")), actions, observations)
         self._turns: dict[Any, Any] = {}  # the last action of each agent, whose reward is still to come
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
-        version.
+        """Changes versions of the policy, the environment or the reward function, starting with the next step.
+
+        Args:
+            **versions: The versions that change: `policy_version`, `env_version` or `reward_version`. `None` removes a
+                version.
+
+        Raises:
+            TypeError: If another name is passed.
         """
         self._members.source.set_versions(**versions)
 

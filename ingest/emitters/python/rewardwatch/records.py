@@ -22,8 +22,14 @@ class Recorded:
     """A dataset in RLDS format, as stored by TensorFlow Datasets in TFRecord or ArrayRecord files."""
 
     def __init__(self, directory: Path, observations: Chosen) -> None:
-        """directory: the directory with dataset_info.json. Parses only what is needed, so no images. Raises ValueError
-        for a dataset in another format.
+        """Reads the features of a dataset. Images are not parsed.
+
+        Args:
+            directory: The directory with `dataset_info.json`.
+            observations: Whether to include the observations, or the names of the parts to include.
+
+        Raises:
+            ValueError: If the dataset has another format.
         """
         self._info = tfds.builder_from_directory(os.fspath(directory)).info
         self.name: str = self._info.name
@@ -39,8 +45,16 @@ class Recorded:
         self._parser = ExampleParserNp(self._features.get_serialized_info())
 
     def episodes(self, split: str) -> Iterator[Episode]:
-        """Yields the episodes of a split, or the error in an episode that cannot be read. Raises ValueError if nothing
-        can be read after it.
+        """Reads the episodes of a split.
+
+        Args:
+            split: The name of the split.
+
+        Yields:
+            An episode, or the error in an episode that cannot be read.
+
+        Raises:
+            ValueError: If the split does not exist, or nothing can be read after an error.
         """
         if split not in self.splits:
             raise ValueError(
@@ -61,8 +75,16 @@ class Recorded:
 
 
 def tfrecords(path: Path) -> Iterator[bytes | Exception]:
-    """Yields the records of a TFRecord file, or the error in a damaged record. Raises ValueError if no records can be
-    found after it. (https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details)
+    """Reads a TFRecord file (https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details).
+
+    Args:
+        path: The file.
+
+    Yields:
+        A record, or the error in a damaged record.
+
+    Raises:
+        ValueError: If no records can be found after an error.
     """
     with path.open("rb") as file:
         while head := file.read(12):

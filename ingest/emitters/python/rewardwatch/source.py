@@ -16,7 +16,7 @@ _defaults: list[Emitter] = []
 
 
 class Names(TypedDict, total=False):
-    """Names that describe an agent. All of them are optional if the environment has an id."""
+    """The names that identify an agent. All of them are optional if the environment has an ID."""
 
     policy: str  # logical name of the policy; by default the id of the environment
     policy_version: str | int
@@ -32,7 +32,7 @@ Observations = bool | Callable[[Any], Any]
 
 
 class Options(Names, total=False):
-    """The arguments for wrapping an environment."""
+    """The options of `rewardwatch.wrap`."""
 
     observations: Observations
     actions: bool
@@ -46,8 +46,13 @@ class Identity:
     run: str  # so that the episodes of an agent that was restarted get new ids
 
     def step(self, member: Any, ts: int, episode: int, step: int) -> Event:
-        """Returns the beginning of the event for a step. member: the index or name of the agent, or None if there is
-        only one.
+        """Returns the beginning of the event for a step.
+
+        Args:
+            member: The index or name of the agent, or `None` if there is only one.
+            ts: The time of the step, in microseconds.
+            episode: The number of the episode.
+            step: The number of the step.
         """
         agent_id = self.fixed["agent_id"] if member is None else f"{self.fixed['agent_id']}/{member}"
         return {
@@ -67,7 +72,17 @@ class Source:
     """
 
     def __init__(self, emitter: Emitter | None, names: Mapping[str, Any], env: str | None = None) -> None:
-        """env: the name that the environment gives itself."""
+        """Creates a source.
+
+        Args:
+            emitter: The emitter to use. By default, the shared emitter of the process.
+            names: The names that identify the agent.
+            env: The ID of the environment.
+
+        Raises:
+            TypeError: If a name is unknown.
+            ValueError: If a name is invalid, or the policy is missing.
+        """
         unknown = names.keys() - Names.__annotations__.keys()
         if unknown:
             raise TypeError(f"unknown option: {', '.join(sorted(unknown))}")
@@ -89,8 +104,14 @@ class Source:
             self.renew()
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
-        version.
+        """Changes versions of the policy, the environment or the reward function, starting with the next step.
+
+        Args:
+            **versions: The versions that change: `policy_version`, `env_version` or `reward_version`. `None` removes a
+                version.
+
+        Raises:
+            TypeError: If another name is passed.
         """
         unknown = versions.keys() - set(_VERSIONS)
         if unknown:
@@ -105,14 +126,14 @@ class Source:
 
 
 def default_emitter() -> Emitter:
-    """The default emitter, configured by the environment variables of the process."""
+    """Returns the shared emitter of the process, which is configured by environment variables."""
     if not _defaults:
         _defaults.append(Emitter())
     return _defaults[0]
 
 
 def _fixed(names: Mapping[str, Any]) -> Event:
-    """Returns the given names as strings. Raises ValueError if one is not a string."""
+    """Returns the given names as strings. Raises `ValueError` if one is not a string."""
     fixed: Event = {}
     for name, value in names.items():
         if value is None:

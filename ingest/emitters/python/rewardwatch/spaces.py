@@ -22,7 +22,7 @@ _Numbers = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinar
 
 @dataclass(frozen=True)
 class Encoders:
-    """How actions and observations are sent, or None if they are not sent."""
+    """How actions and observations are sent. A part that is not sent is `None`."""
 
     action: Encode | None
     observation: Encode | None
@@ -32,7 +32,17 @@ class Encoders:
 def encoders(
     action_space: spaces.Space[Any], observation_space: spaces.Space[Any], actions: bool, observations: Observations
 ) -> Encoders:
-    """Returns the encoders of an environment. Raises ValueError if something cannot be sent."""
+    """Returns the encoders of an environment.
+
+    Args:
+        action_space: The space of the actions.
+        observation_space: The space of the observations.
+        actions: Whether to send the actions.
+        observations: Whether to send the observations, or a function that converts an observation to the value to send.
+
+    Raises:
+        ValueError: If the actions or observations cannot be sent.
+    """
     action = action_encoder(action_space) if actions else None
     if callable(observations):
         _check_summary(observation_space, observations)
@@ -43,8 +53,15 @@ def encoders(
 
 
 def action_encoder(space: spaces.Space[Any]) -> Encode:
-    """Returns a function that converts an action to telemetry: to a category (Discrete and Text) or a list of numbers
-    (all others). Raises ValueError if telemetry does not support the space.
+    """Returns a function that converts an action to telemetry.
+
+    Actions of `Discrete` and `Text` spaces become categories, and all others lists of numbers.
+
+    Args:
+        space: The space of the actions.
+
+    Raises:
+        ValueError: If telemetry does not support the space.
     """
     try:
         numbers = 0 if isinstance(space, spaces.Text) else _numbers(space)
@@ -64,7 +81,12 @@ def action_encoder(space: spaces.Space[Any]) -> Encode:
 
 def observation_encoder(space: spaces.Space[Any]) -> Encode:
     """Returns a function that converts an observation to telemetry: to a number, a list, or a dict with dotted names.
-    Raises ValueError if telemetry does not support the space, such as images.
+
+    Args:
+        space: The space of the observations.
+
+    Raises:
+        ValueError: If telemetry does not support the space, such as images.
     """
     advice = "use observations=False to omit observations, or observations=FUNCTION to send its result instead"
     try:
@@ -82,7 +104,7 @@ def observation_encoder(space: spaces.Space[Any]) -> Encode:
 
 
 def _check_summary(space: spaces.Space[Any], summarise: Encode) -> None:
-    """Raises ValueError if the result of summarise cannot be sent."""
+    """Raises `ValueError` if the result of `summarise` cannot be sent."""
     made = plain(summarise(space.sample()))
     try:
         check({"policy": "p", "reward": 0, "observation": made})

@@ -13,8 +13,9 @@ from .steps import told
 
 
 class RewardwatchVecEnv(VecEnvWrapper):
-    """Sends every step of a VecEnv, whether its environments live in this process (DummyVecEnv) or in others
-    (SubprocVecEnv). Each environment is a separate agent: "AGENT_ID/0", "AGENT_ID/1" and so on.
+    """Sends every step of a `VecEnv`, in this process (`DummyVecEnv`) or in others (`SubprocVecEnv`).
+
+    Each environment is a separate agent: `AGENT_ID/0`, `AGENT_ID/1` and so on.
     """
 
     def __init__(
@@ -26,15 +27,34 @@ class RewardwatchVecEnv(VecEnvWrapper):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """Takes the arguments of rewardwatch.wrap. policy is required."""
+        """Wraps a vector environment.
+
+        Args:
+            venv: The environment to wrap.
+            emitter: The emitter to use. By default, all environments of the process share one `Emitter()`.
+            observations: Whether to send the observation that each action was based on, or a function that converts an
+                observation to the value to send. The function is called in the agent's thread.
+            actions: Whether to send the actions.
+            **names: The names that identify the agent, such as `policy` and `policy_version`: see `rewardwatch.wrap`.
+                `policy` is required.
+
+        Raises:
+            ValueError: If the observations or actions cannot be sent, for example because they are images.
+        """
         super().__init__(venv)
         self._source = Source(emitter, names)
         self._lanes = _lanes(self._source, venv, actions, observations)
         self._actions: Any = None
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
-        version.
+        """Changes versions of the policy, the environment or the reward function, starting with the next step.
+
+        Args:
+            **versions: The versions that change: `policy_version`, `env_version` or `reward_version`. `None` removes a
+                version.
+
+        Raises:
+            TypeError: If another name is passed.
         """
         self._source.set_versions(**versions)
 
@@ -55,8 +75,9 @@ class RewardwatchVecEnv(VecEnvWrapper):
 
 
 class RewardwatchCallback(BaseCallback):
-    """Sends every step that a model learns from, without a wrapper. Rewards and observations are those before
-    VecNormalize.
+    """Sends every step that a model learns from, without a wrapper.
+
+    Rewards and observations are sent as they were before `VecNormalize`.
     """
 
     def __init__(
@@ -67,8 +88,18 @@ class RewardwatchCallback(BaseCallback):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """Takes the arguments of rewardwatch.wrap. policy is required. Raises ValueError when the model begins to learn
-        if its environment cannot be sent.
+        """Creates a callback.
+
+        Args:
+            emitter: The emitter to use. By default, all environments of the process share one `Emitter()`.
+            observations: Whether to send the observation that each action was based on, or a function that converts an
+                observation to the value to send. The function is called in the agent's thread.
+            actions: Whether to send the actions.
+            **names: The names that identify the agent, such as `policy` and `policy_version`: see `rewardwatch.wrap`.
+                `policy` is required.
+
+        Raises:
+            ValueError: When the model starts to learn, if the observations or actions cannot be sent.
         """
         super().__init__()
         self._source = Source(emitter, names)
@@ -79,8 +110,14 @@ class RewardwatchCallback(BaseCallback):
         self._starts: tuple[Any, ...] = ()
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
-        version.
+        """Changes versions of the policy, the environment or the reward function, starting with the next step.
+
+        Args:
+            **versions: The versions that change: `policy_version`, `env_version` or `reward_version`. `None` removes a
+                version.
+
+        Raises:
+            TypeError: If another name is passed.
         """
         self._source.set_versions(**versions)
 

@@ -17,7 +17,13 @@ class Agent:
     """Sends the steps of one agent. Only the constructor raises exceptions."""
 
     def __init__(self, source: Source, encoders: Encoders, member: str | None = None) -> None:
-        """member: the name of this agent if the source has several; it is also the label `agent`."""
+        """Creates an agent.
+
+        Args:
+            source: The source of the agent's identity.
+            encoders: How actions and observations are sent.
+            member: The name of this agent if the source has several. It is also the label `agent`.
+        """
         self._source = source
         self._encoders = encoders
         self._member = member
@@ -38,7 +44,7 @@ class Agent:
     def stepped(
         self, action: Any, reward: Any, terminated: Any, truncated: Any, info: Mapping[str, Any], observation: Any
     ) -> None:
-        """Sends a step. observation: the observation after the step."""
+        """Sends a step. `observation` is the observation after the step."""
         source = self._source
         try:
             when = (source.identity, self._member, time.time_ns() // 1000, self._episode, self._step)
@@ -55,15 +61,17 @@ class Agent:
 
 
 def told(info: Mapping[str, Any]) -> Event | None:
-    """What an environment provides for telemetry in info: outcomes and reward_components, name to number."""
+    """Returns what an environment provides for telemetry in `info`: `outcomes` and `reward_components`, by name."""
     if "outcomes" in info or "reward_components" in info:
         return {name: snapshot(info[name]) for name in _TOLD if name in info}
     return None
 
 
 def step_event(encoders: Encoders, event: Event, what: tuple[Any, ...]) -> Event:
-    """Completes the event of a step with what happened in it. Raises Refused if the environment provided something that
-    the service would refuse.
+    """Adds the content of a step to its event.
+
+    Raises:
+        Refused: If the service would reject what the environment provided.
     """
     action, reward, terminated, truncated, extra, observation = what
     if encoders.action:

@@ -1,4 +1,4 @@
-"""A Gymnasium vector environment that sends every step of its sub-environments."""
+"""A wrapper that sends every step of a Gymnasium vector environment."""
 
 from typing import Any, Unpack
 
@@ -11,8 +11,9 @@ from .steps import told
 
 
 class VectorEnvWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Sends every step of the sub-environments without changing them. Each is a separate agent:
-    "AGENT_ID/0", "AGENT_ID/1" and so on.
+    """Sends every step of the sub-environments without changing their behavior.
+
+    Each sub-environment is a separate agent: `AGENT_ID/0`, `AGENT_ID/1` and so on.
     """
 
     def __init__(
@@ -25,7 +26,19 @@ class VectorEnvWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """Takes the arguments of rewardwatch.wrap."""
+        """Wraps a vector environment.
+
+        Args:
+            env: The environment to wrap.
+            emitter: The emitter to use. By default, all environments of the process share one `Emitter()`.
+            observations: Whether to send the observation that each action was based on, or a function that converts an
+                observation to the value to send. The function is called in the agent's thread.
+            actions: Whether to send the actions.
+            **names: The names that identify the agent, such as `policy` and `policy_version`: see `rewardwatch.wrap`.
+
+        Raises:
+            ValueError: If the observations or actions cannot be sent, for example because they are images.
+        """
         super().__init__(env)
         self._source = Source(emitter, names, env.spec.id if env.spec else None)
         self._lanes = Lanes(
@@ -40,8 +53,14 @@ class VectorEnvWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         )
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
-        version.
+        """Changes versions of the policy, the environment or the reward function, starting with the next step.
+
+        Args:
+            **versions: The versions that change: `policy_version`, `env_version` or `reward_version`. `None` removes a
+                version.
+
+        Raises:
+            TypeError: If another name is passed.
         """
         self._source.set_versions(**versions)
 

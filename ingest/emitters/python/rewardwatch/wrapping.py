@@ -38,13 +38,23 @@ def wrap(env: Environment, /, emitter: Emitter | None = None, **options: Unpack[
 def wrap(env: Any, /, emitter: Emitter | None = None, **options: Any) -> Any:
     """Wraps an environment so that each of its steps is sent.
 
-    env: a gymnasium.Env or VectorEnv, a VecEnv of Stable-Baselines3, or a ParallelEnv or AECEnv of PettingZoo.
-    emitter: by default Emitter(), which all environments of the process share.
-    observations: whether to send the observation that each action was based on; or a function, called in the agent's
-    thread, that converts an observation to what is sent. actions: whether to send the actions. For the other options,
-    see Names; policy and env default to the id of the environment.
+    Args:
+        env: A Gymnasium `Env` or `VectorEnv`, a Stable-Baselines3 `VecEnv`, or a PettingZoo `ParallelEnv` or `AECEnv`.
+        emitter: The emitter to use. By default, all environments of the process share one `Emitter()`.
+        **options: Optional arguments:
 
-    Raises ValueError if the environment's observations or actions cannot be sent, for example images.
+            - `observations`: Whether to send the observation that each action was based on, or a function that converts
+              an observation to the value to send. The function is called in the agent's thread.
+            - `actions`: Whether to send the actions.
+            - `policy`, `policy_version`, `env`, `env_version`, `reward_version`, `agent_id` and `labels`: The names of
+              the agent. `policy` and `env` default to the ID of the environment.
+
+    Returns:
+        An environment of the same kind, with an additional method `set_versions`.
+
+    Raises:
+        TypeError: If `env` is not a supported environment, or an option is unknown.
+        ValueError: If the observations or actions cannot be sent, for example because they are images.
     """
     for library, kind, module, wrapper in _KINDS:
         if library in sys.modules and isinstance(env, getattr(sys.modules[library], kind)):
