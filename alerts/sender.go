@@ -20,7 +20,7 @@ const maxAnswer = 512
 
 // errRefused is returned if an Alertmanager answered with anything but success. The push is retried whatever the
 // status: a 4xx can come from a proxy that is still being set up, and the alert must get through then.
-var errRefused = errors.New("alertmanager refused the alerts")
+var errRefused = errors.New("alertmanager rejected the alerts")
 
 // sender pushes to one Alertmanager.
 type sender struct {
@@ -38,16 +38,16 @@ func (s *sender) push(ctx context.Context, batch []offer) error {
 	}
 	body, err := json.Marshal(messages)
 	if err != nil {
-		return fmt.Errorf("encoding alerts: %w", err)
+		return fmt.Errorf("encode alerts: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("pushing alerts: %w", err)
+		return fmt.Errorf("push alerts: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := s.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("pushing alerts: %w", err)
+		return fmt.Errorf("push alerts: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }() // the answer has been read
 	return checkAnswer(response)
@@ -57,7 +57,7 @@ func (s *sender) push(ctx context.Context, batch []offer) error {
 func checkAnswer(response *http.Response) error {
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("reading the response to pushed alerts: %w", err)
+		return fmt.Errorf("read the response to pushed alerts: %w", err)
 	}
 	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("%w: %d %s: %s", errRefused, response.StatusCode, http.StatusText(response.StatusCode), redact.Credentials(strings.TrimSpace(string(answer)), response.Request))

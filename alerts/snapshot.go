@@ -26,7 +26,7 @@ func (b *Tracker) Changes() (ingest.Parts, error) {
 		}
 		part, err := groupFormat.Encode(g.wire())
 		if err != nil {
-			return nil, fmt.Errorf("encoding alarms: %w", err)
+			return nil, fmt.Errorf("encode alarms: %w", err)
 		}
 		parts[partPrefix+strconv.Itoa(i)] = part
 	}
@@ -60,7 +60,7 @@ func (b *Tracker) Resume(parts ingest.Parts) error {
 		part := partPrefix + strconv.Itoa(i)
 		g, err := resumeGroup(parts[part])
 		if err != nil {
-			return fmt.Errorf("reading alarms: part %s: %w", part, err)
+			return fmt.Errorf("read alarms: part %s: %w", part, err)
 		}
 		b.add(g)
 	}

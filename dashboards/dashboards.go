@@ -58,7 +58,7 @@ func DefaultOptions() Options {
 // paths. The same options produce the same bytes.
 func Write(dir string, opts Options) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("creating the directory for dashboards: %w", err)
+		return nil, fmt.Errorf("create the directory for dashboards: %w", err)
 	}
 	files, err := Files(opts, "")
 	if err != nil {
@@ -73,7 +73,7 @@ func Write(dir string, opts Options) ([]string, error) {
 	for i, name := range names {
 		names[i] = filepath.Join(dir, name)
 		if err := os.WriteFile(names[i], files[name], 0o644); err != nil {
-			return nil, fmt.Errorf("writing a dashboard: %w", err)
+			return nil, fmt.Errorf("write a dashboard: %w", err)
 		}
 	}
 	return names, nil
@@ -95,7 +95,7 @@ func Files(opts Options, remark string) (map[string][]byte, error) {
 func encode(builder cog.Builder[dashboard.Dashboard], remark string) ([]byte, error) {
 	built, err := builder.Build()
 	if err != nil {
-		return nil, fmt.Errorf("building the dashboard: %w", err)
+		return nil, fmt.Errorf("build the dashboard: %w", err)
 	}
 	if built.Description != nil && remark != "" {
 		*built.Description += " " + remark
@@ -103,7 +103,7 @@ func encode(builder cog.Builder[dashboard.Dashboard], remark string) ([]byte, er
 	layOut(built.Panels)
 	text, err := json.MarshalIndent(built, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("encoding the dashboard: %w", err)
+		return nil, fmt.Errorf("encode the dashboard: %w", err)
 	}
 	return append(text, '\n'), nil
 }

@@ -123,7 +123,7 @@ func budgetUsed(s scope) string {
 // asMultiple returns the explanation of budgetUsed. An incident may be a true drift, so a number above 1 does not mean
 // that the budget is missed.
 func asMultiple() string {
-	return "true drifts included, as a multiple of the false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Above 1, policies have drifted, or there are more false alarms than the budget allows."
+	return "as a multiple of the false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Incidents include true drifts: above 1, policies have drifted, or there are more false alarms than the budget allows."
 }
 
 // budgetLimits colors a multiple of the budget.
@@ -136,7 +136,7 @@ func againstBudget(s scope) *table.PanelBuilder {
 		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
 		valueColumnOf(0, "as a multiple", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
-	return rows("Incidents against the budget", "Incidents in the last 30 days, as a count and, "+asMultiple(),
+	return rows("Incidents against the budget", "Incidents in the last 30 days, as a count and "+asMultiple(),
 		columns, []order{{"Value #A", true}, {"policy", false}},
 		query{expr: budgetUsed(s)},
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})

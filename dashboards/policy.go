@@ -67,7 +67,7 @@ func done(s scope) *table.PanelBuilder {
 	stepped = `label_replace(` + stepped + `, "by", "retraining job", "by", "job")`
 	ends := `label_replace(max by (by) (` + s.of(alerts.MetricIncidentDecision, `decision="`+string(alerts.Muted)+`"`) + `) and on (by) ` +
 		s.of(alerts.MetricIncidentDecision, `decision="`+alerts.MuteEnds+`"`) + `, "what", "` + alerts.MuteEnds + `", "", "") - 0.001`
-	return rows("What was done", "Decisions on the latest incident and steps of the last retrain request, newest first, with the last of each kind. By: a person, rewardwatch, the target that accepted the request, or the retraining job. Click an entry to approve or reject requests in the console.",
+	return rows("What was done", "Decisions on the latest incident and steps of the last retrain request, newest first, with the last of each kind. By: a user, `rewardwatch`, the target that accepted the request, or the retraining job. Click an entry to approve or reject requests in the console.",
 		[]column{
 			valueColumnOf(0, "at", inUnit(toTheSecond), inWidth(126)),
 			labelColumn("what", slices.Concat(mapped(deeds()), requestsInConsole("policy=${policy:percentencode}"), atLeast(163))...),
@@ -284,7 +284,7 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
 		bars("Action shares compared with the baseline", "Current share of each action, next to its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
-		paired("Action divergence", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) between the actions in the last 200 episodes (or blocks) and in the baseline. Dashed: the 95th percentile for unchanged actions if steps are independent. If they are not, unchanged actions exceed it more often. These measures never page.", "short", s.legend("measure"),
+		paired("Action divergence", "Population stability index (`psi`, in nats) and Jensen-Shannon divergence (`js`, in bits) between the actions in the last 200 episodes (or blocks) and in the baseline. Dashed: the 95th percentile for unchanged actions if steps are independent. If they are not, unchanged actions exceed it more often. These measures never page.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
 			Min(0).AxisSoftMax(1),
@@ -306,7 +306,7 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	actual := ofGroup(metrics.MetricOffPolicyActual)
 	actual.legend += " earned"
 	folded(d, "Off-policy estimates", "causes.md#the-policy-or-the-world",
-		lines("Value of the accepted policy", "What the baseline's policy would have earned on current traffic, with its 95% confidence limits (dashed), and what was actually earned. target_prob: the accepted policy itself. action_frequencies: a policy that takes each action as often as the baseline did. Gaps: not enough data for an estimate.", "short",
+		lines("Value of the accepted policy", "What the baseline's policy would have earned on current traffic, with its 95% confidence limits (dashed), and what was actually earned. `target_prob`: the accepted policy itself. `action_frequencies`: a policy that takes each action as often as the baseline did. Gaps: not enough data for an estimate.", "short",
 			query{expr: value("estimate"), legend: s.legend("reference")},
 			query{expr: value("low"), legend: s.legend("reference") + " low"},
 			query{expr: value("high"), legend: s.legend("reference") + " high"},

@@ -21,7 +21,7 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
 	d := frame("Rewardwatch / Retraining", "Retrain requests: what is waiting, whether deliveries arrive, and how the new versions perform.",
 		retrainingUID, s, everything(policyVariable()))
-	d.WithPanel(inConsole(number("Awaiting approval", "Requests that a person must approve before they are delivered. Click the number to decide on them in the console.", "short", steps(gray, step{1, amber}),
+	d.WithPanel(inConsole(number("Awaiting approval", "Requests that must be approved before they are delivered. Click the number to decide on them in the console.", "short", steps(gray, step{1, amber}),
 		query{expr: inStates(s, "awaiting_approval")}), "awaiting_approval")).
 		WithPanel(number("In progress", "Requests that are waiting for delivery, whose job is running, or whose new version is being judged.", "short", steps(gray),
 			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).

@@ -41,7 +41,7 @@ func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
 		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("Nothing judged")).
 		WithPanel(number("Lag", "Number of unread records.", "short", steps(green, step{100000, amber}),
 			query{expr: "sum(max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))"})).
-		WithPanel(number("Refused records", "Share of records that were refused.", "percentunit", steps(green, step{.001, amber}, step{.01, red}),
+		WithPanel(number("Rejected records", "Share of records that were rejected.", "percentunit", steps(green, step{.001, amber}, step{.01, red}),
 			query{expr: "sum(rate(" + s.service(ingest.MetricEvents, `result="refused"`) + "[$__rate_interval])) / (sum(rate(" + s.service(ingest.MetricEvents) + "[$__rate_interval])) > 0)"}).
 			NoValue("Nothing read")).
 		WithPanel(number("Checkpoint age", "Age of the oldest partition checkpoint.", "s", steps(green, step{300, amber}, step{900, red}),
@@ -74,7 +74,7 @@ func burn(s scope) *timeseries.PanelBuilder {
 }
 
 func memory(s scope) *timeseries.PanelBuilder {
-	return paired("Memory", "Memory used by each instance. Dashed: limits.memory.", "bytes", "{{instance}}",
+	return paired("Memory", "Memory used by each instance. Dashed: `limits.memory`.", "bytes", "{{instance}}",
 		"max by (instance) ("+s.service(names.MetricMemory)+")", "max by (instance) ("+s.service(names.MetricMemoryLimit)+")").
 		AxisLabel("dashed: memory limit").
 		Min(0).AxisSoftMax(1)
@@ -82,9 +82,9 @@ func memory(s scope) *timeseries.PanelBuilder {
 
 func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Telemetry", "telemetry.md",
-		inColors(stacked("Dead letters", "Refused records, by reason, and refused records that could not be stored.", events,
+		inColors(stacked("Dead letters", "Rejected records, by reason, and rejected records that could not be stored.", events,
 			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason") + " > 0", legend: "{{reason}}"},
-			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}), [2]string{"not kept", dark}).NoValue("No records refused"),
+			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}), [2]string{"not kept", dark}).NoValue("No records rejected"),
 		inColors(levels("Records not judged", "Valid records that are not judged: duplicates, late steps and summaries, tombstones and control records, values above the maximum number of signals, and records that retention removed before they were read.", events,
 			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason") + " > 0", legend: "{{reason}}"},
 			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason") + " > 0", legend: "message: {{reason}}"},
@@ -136,20 +136,20 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 		inColors(levels("Checkpoint size", "Size of the last checkpoint, by kind.", "bytes",
 			query{expr: "sum by (kind) (" + s.service(ingest.MetricCheckpointBytes) + ")", legend: "{{kind}}"}),
 			[2]string{"partition", blue}, [2]string{"bank", purple}),
-		inColors(happened("Failures and limits", "Checkpoints that could not be written, series omitted because of limits.series, streams refused because of limits.streams, and whether the configuration was refused at the last reload.",
+		inColors(happened("Failures and limits", "Checkpoints that could not be written, series omitted because of `limits.series`, streams not judged because of `limits.streams`, and whether the last configuration reload failed.",
 			query{expr: counted(s.service(ingest.MetricCheckpointFailure), overPoint, "kind") + " > 0", legend: "checkpoint failed: {{kind}}"},
 			query{expr: counted(s.service(metrics.MetricSeriesLimitHits), overPoint) + " > 0", legend: "series omitted"},
-			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint) + " > 0", legend: "streams refused"},
-			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "configuration refused"}),
-			[2]string{"series omitted", yellow}, [2]string{"streams refused", orange}, [2]string{"configuration refused", red}).NoValue("No failures"),
-		inColors(happened("Late or not judged", "Episodes (or blocks) that were judged late or not at all. Late: judged after an episode from another partition that ended later. Not judged: no entry in policies matches, limits.streams was reached, or another policy_version has replaced this one.",
+			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint) + " > 0", legend: "streams not judged"},
+			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "reload failed"}),
+			[2]string{"series omitted", yellow}, [2]string{"streams not judged", orange}, [2]string{"reload failed", red}).NoValue("No failures"),
+		inColors(happened("Late or not judged", "Episodes (or blocks) that were judged late or not at all. Late: judged after an episode from another partition that ended later. Not judged: no entry in `policies` matches, `limits.streams` was reached, or another `policy_version` has replaced this one.",
 			query{expr: counted(s.service(names.MetricLateUnits), overPoint) + " > 0", legend: "late"},
 			query{expr: counted(s.service(names.MetricUnitsDropped), overPoint, "reason") + " > 0", legend: "not judged: {{reason}}"},
 			query{expr: counted(s.service(metrics.MetricUnitsIgnored), overPoint) + " > 0", legend: "not judged: old version"}),
 			[2]string{"late", yellow}, [2]string{"not judged: old version", blue}).NoValue("All were judged in order"),
 		inColors(levels("Evicted groups", "Groups that were evicted from memory; their state is only in the checkpoint.", "short",
 			query{expr: "sum(" + s.service(names.MetricGroupsEvicted) + ")", legend: "evicted"}), [2]string{"evicted", blue}),
-		inColors(happened("Evictions and returns", "How often groups are evicted from memory and loaded again. If nearly every episode (or block) reloads its group, limits.memory is too small.",
+		inColors(happened("Evictions and returns", "How often groups are evicted from memory and loaded again. If nearly every episode (or block) reloads its group, `limits.memory` is too low.",
 			query{expr: counted(s.service(names.MetricGroupEvictions), overPoint), legend: "left"},
 			query{expr: counted(s.service(names.MetricGroupReturns), overPoint), legend: "returned"}),
 			[2]string{"left", blue}, [2]string{"returned", orange}))

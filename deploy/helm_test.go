@@ -200,7 +200,7 @@ func chartRefuses(t *testing.T, binary, chart string) {
 		"secret as object":     {set: "secrets[0].password=hunter2", want: "at '/secrets/0': got object, want string"},
 		"password of scrapes":  {set: "serviceMonitor.basicAuth.password=hunter2", want: "at '/serviceMonitor/basicAuth/password': got string, want object"},
 		"token of scrapes":     {set: "serviceMonitor.authorization.credentials=hunter2", want: "at '/serviceMonitor/authorization/credentials': got string, want object"},
-		"scrapes refused":      {config: authed, set: "serviceMonitor.enabled=true", want: "http.require_token refuses Prometheus; set serviceMonitor.authorization.credentials"},
+		"scrapes refused":      {config: authed, set: "serviceMonitor.enabled=true", want: "http.require_token blocks scrapes by Prometheus; set serviceMonitor.authorization.credentials"},
 		"two ways of scrapes":  {set: "serviceMonitor.enabled=true,serviceMonitor.basicAuth.username.name=a,serviceMonitor.basicAuth.username.key=b," + scrapeToken, want: "exclude each other"},
 		"digest":               {set: "image.digest=latest", want: "at '/image/digest': 'latest' does not match"},
 		"size":                 {set: "persistence.size=big", want: "at '/persistence/size': 'big' does not match"},

@@ -67,7 +67,7 @@ func decisionsAre(t *testing.T, g prometheus.Gatherer, all ...deed) {
 	want := ""
 	for i, d := range all {
 		if i == 0 {
-			want = "# HELP rewardwatch_incident_decision_timestamp_seconds Newest decision of each kind on the latest incident of a group, in Unix time.\n" +
+			want = "# HELP rewardwatch_incident_decision_timestamp_seconds Time of the most recent decision of each kind on the latest incident of a group, in Unix time.\n" +
 				"# TYPE rewardwatch_incident_decision_timestamp_seconds gauge\n"
 		}
 		want += fmt.Sprintf("rewardwatch_incident_decision_timestamp_seconds{by=%q,decision=%q,env=\"prod\",incident=\"8913315e1179a501\",policy=\"checkout\"} %g\n", d.by, d.what, float64(d.at.UnixMilli())/1000)

@@ -201,7 +201,7 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 	for group, i := range open {
 		put(f, 1, group, append(i.versions.labels(), ingest.Label{Name: "incident", Value: i.id})...)
 	}
-	f = &exported{alerts.MetricIncidentDecision, "Newest decision of each kind on the latest incident of a group, in Unix time.", prometheus.GaugeValue}
+	f = &exported{alerts.MetricIncidentDecision, "Time of the most recent decision of each kind on the latest incident of a group, in Unix time.", prometheus.GaugeValue}
 	now := time.Now()
 	for group, d := range latest {
 		d.export(now, func(at float64, labels ...ingest.Label) { put(f, at, group, labels...) })

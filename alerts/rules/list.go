@@ -277,13 +277,13 @@ func consumerLagHigh() rule {
 }
 
 func deadLettersRising() rule {
-	const summary = "Rewardwatch is refusing telemetry"
+	const summary = "Rewardwatch is rejecting telemetry"
 	return rule{
 		alert: "DeadLettersRising", severity: alerts.Warning, wait: "10m",
 		expr: fmt.Sprintf("sum by (job, reason) (rate(%s[10m])) > on (job) group_left () (0.01 * sum by (job) (rate(%s[10m])))",
 			ingest.MetricDeadLetters, ingest.MetricEvents),
 		summary:     summary,
-		description: "{{ $value | humanize }} records per second are being refused, which is more than 1% of all records. Reason: {{ $labels.reason }}.",
+		description: "{{ $value | humanize }} records per second are being rejected, which is more than 1% of all records. Reason: {{ $labels.reason }}.",
 		tests: []ruleTest{
 			{
 				name: "one in ten", at: "30m",
@@ -291,7 +291,7 @@ func deadLettersRising() rule {
 					events("accepted", "0+540x40"), events("refused", "0+60x40"),
 					ofJob(ingest.MetricDeadLetters, `reason="not_json"`, "0+60x40"),
 				},
-				fires: []expectedAlert{fires(summary, "1 records per second are being refused, which is more than 1% of all records. Reason: not_json.",
+				fires: []expectedAlert{fires(summary, "1 records per second are being rejected, which is more than 1% of all records. Reason: not_json.",
 					"job", "rewardwatch", "reason", "not_json")},
 			},
 			{
@@ -307,8 +307,8 @@ func deadLettersRising() rule {
 
 func deadLettersLost() rule {
 	const (
-		summary     = "Refused telemetry could not be stored"
-		description = "Dead letters cannot be stored, because their queue is full or the disk or topic is not writable. Records that are refused now are lost."
+		summary     = "Rejected telemetry cannot be stored"
+		description = "Dead letters cannot be stored because their queue is full, or because the disk or topic is not writable. Rejected records are lost until this is fixed."
 	)
 	return rule{
 		alert: "DeadLettersLost", severity: alerts.Warning,
@@ -373,7 +373,7 @@ func checkpointDamaged() rule {
 func cardinalityLimit() rule {
 	const (
 		summary     = "Rewardwatch is omitting metrics"
-		description = "limits.series has been reached. Healthy streams are still judged, but they are missing from the metrics."
+		description = "`limits.series` has been reached. Healthy streams are still judged, but they are missing from the metrics."
 	)
 	return rule{
 		alert: "CardinalityLimit", severity: alerts.Warning,

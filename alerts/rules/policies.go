@@ -13,7 +13,7 @@ import (
 // entropy that they had in the baseline, and a detector confirms that this is not chance.
 func (g ruleGroups) actionCollapse() rule {
 	const description = "Action entropy is {{ $value | humanizePercentage }} of its baseline. The policy nearly always " +
-		"takes the same action. Check the action shares, and how this policy_version was trained."
+		"takes the same action. Check the action shares, and how this `policy_version` was trained."
 	entropy := func(sample, values string) inputSeries {
 		return g.series(metrics.MetricActionEntropy, fmt.Sprintf("sample=%q", sample), values)
 	}
@@ -27,7 +27,7 @@ func (g ruleGroups) actionCollapse() rule {
 				name: "only one action remains", at: "10m",
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "0.2+0x20"), g.stream("action.3", "2+0x20")},
 				fires: []expectedAlert{g.fires(" nearly always takes the same action", "Action entropy is 10% of its baseline. "+
-					"The policy nearly always takes the same action. Check the action shares, and how this policy_version was trained.")},
+					"The policy nearly always takes the same action. Check the action shares, and how this `policy_version` was trained.")},
 			},
 			{
 				name: "few actions, but no alarm", at: "10m",
@@ -117,7 +117,7 @@ func (g ruleGroups) baselineStale() rule {
 // budget of false alarms allows for the units of thirty days, plus three.
 func (g ruleGroups) falseAlarmBudgetSpent() rule {
 	const description = "{{ $value | printf `%.0f` }} incidents opened in 30 days, far more than the false alarm budget allows. Either the policy " +
-		"drifts this often, or its baseline is out of date. To check, run `rewardwatch calibrate` on recent telemetry."
+		"drifts this often, or its baseline is out of date. To find out, run `rewardwatch calibrate` on recent telemetry."
 	by := g.by()
 	opened := func(values string) inputSeries { return g.series(alerts.MetricIncidentsOpened, "", values) }
 	units := func(values string) inputSeries { return g.series(metrics.MetricUnits, "", values) }

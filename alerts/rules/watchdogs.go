@@ -118,9 +118,9 @@ func retentionOvertaking() rule {
 
 func logRefuses() rule {
 	const (
-		summary     = "Telemetry is being refused because the local log cannot store it"
-		description = "The local log \"telemetry\" refused writes (reason: disk). Agents must resend these records. If the reason is full or queue, telemetry is arriving " +
-			"faster than it can be judged or written. If the reason is disk, check the service log."
+		summary     = "Telemetry is being rejected because the local log cannot store it"
+		description = "The local log \"telemetry\" rejected writes (reason: disk). Agents must resend these records. If the reason is `full` or `queue`, telemetry is arriving " +
+			"faster than it can be judged or written. If the reason is `disk`, check the service log."
 	)
 	of := func(reason string) string { return fmt.Sprintf("log=\"telemetry\",reason=%q", reason) }
 	return rule{
@@ -141,7 +141,7 @@ func logRefuses() rule {
 func guardsUndelivered(undelivered string) rule {
 	const (
 		summary     = "Guard states are not reaching a target"
-		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read their guards from this target act on outdated states. Once a state expires, they follow on_silence."
+		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read their guards from this target act on outdated states. Once a state expires, they apply `on_silence`."
 	)
 	return rule{
 		alert: "GuardsUndelivered", severity: alerts.Critical, wait: "5m",
@@ -161,7 +161,7 @@ func guardsUndelivered(undelivered string) rule {
 func tenantOverQuota(refused string) rule {
 	const (
 		summary     = "Tenant games exceeds its quota of units"
-		description = "In the last 10 minutes, more units of the tenant games arrived than its quota permits, and the excess was not judged. Other tenants are not affected. Raise the quota, or find the source."
+		description = "In the last 10 minutes, more units of the tenant games arrived than its quota permits. The excess was not judged. Other tenants are not affected. Raise the quota, or find the source."
 	)
 	with := strings.NewReplacer("games", "{{ with $labels.tenant }}{{ . }}{{ else }}(none){{ end }}", "units", "{{ $labels.kind }}")
 	series := func(values string) []inputSeries {
@@ -243,8 +243,8 @@ func clockJumped() rule {
 func memoryLimitPassed(memory, limit string) rule {
 	const (
 		summary     = "Rewardwatch exceeds its memory limit"
-		description = "It uses more than limits.memory even after evicting groups, and has slowed down reads. Too many groups have open incidents or " +
-			"faults, or are active at the same time, or the limit is too low. See Memory in docs/sizing.md."
+		description = "Memory usage exceeds `limits.memory` even after evicting groups, so Rewardwatch has slowed down reads. Too many groups are active " +
+			"or have open incidents or faults, or the limit is too low. See the section Memory in docs/sizing.md."
 	)
 	return rule{
 		alert: "MemoryLimitPassed", severity: alerts.Warning, wait: "15m",
@@ -268,7 +268,7 @@ func memoryLimitPassed(memory, limit string) rule {
 func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
 	const (
 		summary     = "Rewardwatch is not judging new policies or groups"
-		description = "limits.streams has been reached, one policy uses half of the streams that other policies leave free, or a partition has 20,000 groups. New policies and groups are not judged. " +
+		description = "`limits.streams` has been reached, one policy uses half of the streams that other policies leave free, or a partition has 20,000 groups. New policies and groups are not judged. " +
 			"Use `rewardwatch forget` to remove a policy that is no longer needed."
 	)
 	groupLimit := eventsIgnored + `{reason="group_limit"}`
@@ -329,7 +329,7 @@ func feedbackApart(lost string) rule {
 func tokensThrottled(tokensRefused string) rule {
 	const (
 		summary     = "Clients are repeatedly sending invalid tokens to Rewardwatch"
-		description = "An address has sent ten invalid tokens, so its requests are refused with 429. Either a client uses an old token, or someone is trying to guess one."
+		description = "An address has sent ten invalid tokens, so its requests are rejected with status 429. Either a client uses an old token, or someone is trying to guess one."
 	)
 	throttled := func(values string) inputSeries { return ofInstance(tokensRefused, `reason="throttled"`, values) }
 	return rule{

@@ -83,7 +83,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail "http.tls and http.authenticated require http.web_config_file in config" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled (dig "http" "require_token" false $config) (not .Values.serviceMonitor.authorization) (not .Values.serviceMonitor.basicAuth) }}
-{{- fail "config: http.require_token refuses Prometheus; set serviceMonitor.authorization.credentials to the secret with the token of a viewer" }}
+{{- fail "config: http.require_token blocks scrapes by Prometheus; set serviceMonitor.authorization.credentials to the secret with the token of a viewer" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.authorization .Values.serviceMonitor.basicAuth }}
 {{- fail "serviceMonitor.authorization and serviceMonitor.basicAuth exclude each other" }}
