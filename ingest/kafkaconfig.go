@@ -11,11 +11,11 @@ import (
 // KafkaConfig configures where the telemetry is and how to connect to it. Records of aborted transactions are skipped,
 // and those of open ones wait. The topic must not be compacted.
 type KafkaConfig struct {
-	Brokers    []string   `yaml:"brokers"`     // bootstrap brokers, as host:port
+	Brokers    []string   `yaml:"brokers"`     // bootstrap brokers, as `host:port`
 	Topic      string     `yaml:"topic"`       // topic of the telemetry
 	Group      string     `yaml:"group"`       // consumer group; must be the same for all instances of a cluster
 	ClientID   string     `yaml:"client_id"`   // client name, used in broker logs and quotas
-	MaxMessage ByteSize   `yaml:"max_message"` // maximum size of a message; larger ones are refused
+	MaxMessage ByteSize   `yaml:"max_message"` // maximum size of a message; larger messages are rejected
 	ReadyLag   int64      `yaml:"ready_lag"`   // maximum lag of a partition, in records, for the service to be ready
 	TLS        TLSConfig  `yaml:"tls"`
 	SASL       SASLConfig `yaml:"sasl"`
@@ -55,20 +55,20 @@ const (
 	defaultService  = "kafka"
 )
 
-// SASLConfig configures SASL authentication. With OAUTHBEARER, the token is read from its file for each connection,
-// so a command in [secrets](#secrets) can renew it. AWS_MSK_IAM requires TLS, and uses the region and credentials that
-// the AWS SDK finds, for example in AWS_REGION, in the environment, or from the machine, task or service account role.
-// GSSAPI is Kerberos: the user name is the principal, whose key is in a keytab. The keytab is read for each connection,
-// which obtains its own tickets.
+// SASLConfig configures SASL authentication. With `OAUTHBEARER`, the token is read from its file for each connection,
+// so a command in [secrets](#secrets) can renew it. `AWS_MSK_IAM` requires TLS, and uses the region and credentials that
+// the AWS SDK finds, for example in the environment variable `AWS_REGION`, or from the role of the machine, task or
+// service account. `GSSAPI` is Kerberos: the user name is the principal, whose key is in a keytab. The keytab is read for
+// each connection, which obtains its own tickets.
 type SASLConfig struct {
-	Mechanism    string `yaml:"mechanism"`      // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI
-	Username     string `yaml:"username"`       // user name; for GSSAPI, the principal, such as rewardwatch@EXAMPLE.COM
+	Mechanism    string `yaml:"mechanism"`      // `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, `AWS_MSK_IAM` or `GSSAPI`
+	Username     string `yaml:"username"`       // user name; for `GSSAPI`, the principal, such as `rewardwatch@EXAMPLE.COM`
 	PasswordFile string `yaml:"password_file"`  // password
 	PasswordEnv  string `yaml:"password_env"`   // environment variable with the password
-	TokenFile    string `yaml:"token_file"`     // token for OAUTHBEARER
-	KeytabFile   string `yaml:"keytab_file"`    // keytab for GSSAPI, with the key of the principal
-	KRB5ConfFile string `yaml:"krb5_conf_file"` // Kerberos configuration for GSSAPI; default: /etc/krb5.conf
-	ServiceName  string `yaml:"service_name"`   // service in the principals of the brokers, for GSSAPI; default: kafka
+	TokenFile    string `yaml:"token_file"`     // token for `OAUTHBEARER`
+	KeytabFile   string `yaml:"keytab_file"`    // keytab for `GSSAPI`, with the key of the principal
+	KRB5ConfFile string `yaml:"krb5_conf_file"` // Kerberos configuration for `GSSAPI`; default: `/etc/krb5.conf`
+	ServiceName  string `yaml:"service_name"`   // service in the principals of the brokers, for `GSSAPI`; default: `kafka`
 }
 
 // DefaultKafkaConfig returns a configuration that reads the topic agent-telemetry from a broker on this machine.

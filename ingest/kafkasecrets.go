@@ -23,17 +23,17 @@ func (c TLSConfig) Load() (*tls.Config, error) {
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading the CA certificate for Kafka: %w", err)
+			return nil, fmt.Errorf("read the CA certificate for Kafka: %w", err)
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("reading the CA certificate for Kafka: %s contains no certificate", c.CAFile)
+			return nil, fmt.Errorf("read the CA certificate for Kafka: %s contains no certificate", c.CAFile)
 		}
 	}
 	if c.CertFile != "" {
 		pair, err := c.pair()
 		if err != nil {
-			return nil, fmt.Errorf("reading the client certificate for Kafka: %w", err)
+			return nil, fmt.Errorf("read the client certificate for Kafka: %w", err)
 		}
 		out.Certificates = []tls.Certificate{pair}
 	}
@@ -102,7 +102,7 @@ func (c SASLConfig) password() (string, error) {
 	}
 	text, err := ReadSecretFile(c.PasswordFile)
 	if err != nil {
-		return "", fmt.Errorf("reading the password for Kafka: %w", err)
+		return "", fmt.Errorf("read the password for Kafka: %w", err)
 	}
 	password := strings.TrimRight(text, "\r\n")
 	if password == "" {

@@ -40,7 +40,7 @@ func newKerberos(c SASLConfig) (sasl.Mechanism, error) {
 func (k kerberos) client() (*client.Client, error) {
 	conf, err := config.Load(k.krb5Conf)
 	if _, partly := errors.AsType[config.UnsupportedDirective](err); err != nil && !partly {
-		return nil, fmt.Errorf("reading the Kerberos configuration %s: %w", k.krb5Conf, err)
+		return nil, fmt.Errorf("read the Kerberos configuration %s: %w", k.krb5Conf, err)
 	}
 	name, realm, _ := strings.Cut(k.principal, "@")
 	if realm == "" {
@@ -61,18 +61,18 @@ func (k kerberos) client() (*client.Client, error) {
 func (k kerberos) keys(name, realm string) (*keytab.Keytab, error) {
 	text, err := ReadSecretFile(k.keytab)
 	if err != nil {
-		return nil, fmt.Errorf("reading the keytab for Kafka: %w", err)
+		return nil, fmt.Errorf("read the keytab for Kafka: %w", err)
 	}
 	keys := keytab.New()
 	if keys.Unmarshal([]byte(text)) != nil {
-		return nil, fmt.Errorf("reading the keytab for Kafka: %s is not a keytab", k.keytab)
+		return nil, fmt.Errorf("read the keytab for Kafka: %s is not a keytab", k.keytab)
 	}
 	for _, e := range keys.Entries {
 		if e.Principal.Realm == realm && strings.Join(e.Principal.Components, "/") == name {
 			return keys, nil
 		}
 	}
-	return nil, fmt.Errorf("reading the keytab for Kafka: %s contains no key of %s@%s", k.keytab, name, realm)
+	return nil, fmt.Errorf("read the keytab for Kafka: %s contains no key of %s@%s", k.keytab, name, realm)
 }
 
 // Name implements sasl.Mechanism.
@@ -86,12 +86,12 @@ func (k kerberos) Start(ctx context.Context) (sasl.StateMachine, []byte, error) 
 	}
 	defer kdc.Destroy() // otherwise, it would keep renewing its ticket
 	if err := kdc.Login(); err != nil {
-		return nil, nil, fmt.Errorf("requesting a Kerberos ticket for %s: %w", k.principal, err)
+		return nil, nil, fmt.Errorf("request a Kerberos ticket for %s: %w", k.principal, err)
 	}
 	service := k.service + "/" + sasl.MetadataFromContext(ctx).Host
 	ticket, key, err := kdc.GetServiceTicket(service)
 	if err != nil {
-		return nil, nil, fmt.Errorf("requesting a Kerberos ticket for the service %s: %w", service, err)
+		return nil, nil, fmt.Errorf("request a Kerberos ticket for the service %s: %w", service, err)
 	}
 	request, err := spnego.NewKRB5TokenAPREQ(kdc, ticket, key, []int{gssapi.ContextFlagInteg}, nil)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestKerberosFilesAreCheckedAtTheStart(t *testing.T) {
 		"no key of watcher@OTHER.COM":        func(c *SASLConfig) { c.Username = "watcher@OTHER.COM" },
 		"no key of watcher/host@EXAMPLE.COM": func(c *SASLConfig) { c.Username = "watcher/host" },
 		"the Kerberos realm of watcher is unknown: add @REALM": func(c *SASLConfig) { write(t, c.KRB5ConfFile, []byte("[libdefaults]\n"), 0o644) },
-		"reading the Kerberos configuration":                   func(c *SASLConfig) { c.KRB5ConfFile += ".gone" },
+		"read the Kerberos configuration":                      func(c *SASLConfig) { c.KRB5ConfFile += ".gone" },
 	} {
 		c := kerberosFiles(t)
 		spoil(&c)
@@ -70,7 +70,7 @@ func TestKerberosWithoutAKDC(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := sasl.WithMetadata(t.Context(), &sasl.Metadata{Host: "kafka-1.example.com"})
-	if _, _, err := k.Start(ctx); err == nil || !strings.Contains(err.Error(), "requesting a Kerberos ticket for watcher") {
+	if _, _, err := k.Start(ctx); err == nil || !strings.Contains(err.Error(), "request a Kerberos ticket for watcher") {
 		t.Error(err)
 	}
 }

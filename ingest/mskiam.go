@@ -15,7 +15,7 @@ import (
 func mskIAM() (sasl.Mechanism, error) {
 	aws, err := config.LoadDefaultConfig(context.Background()) // reads the environment and files, without connecting to anything
 	if err != nil {
-		return nil, fmt.Errorf("reading the AWS configuration for Kafka: %w", err)
+		return nil, fmt.Errorf("read the AWS configuration for Kafka: %w", err)
 	}
 	if aws.Region == "" {
 		return nil, errors.New("the AWS region for Kafka is unknown: set AWS_REGION")

@@ -17,12 +17,12 @@ const (
 // Config configures how retrainings are requested.
 type Config struct {
 	Ledger   ledger.Config   `yaml:"ledger"`
-	Recipes  string          `yaml:"recipes"`        // directory with the recipes (*.yaml, *.yml)
+	Recipes  string          `yaml:"recipes"`        // directory with the recipes (`*.yaml`, `*.yml`)
 	Runs     string          `yaml:"runs_directory"` // directory for the runs of training commands; created if missing
 	Targets  []target.Target `yaml:"targets"`
 	Triggers []Trigger       `yaml:"triggers"`
 	Breaker  BreakerConfig   `yaml:"breaker"`
-	OnMet    string          `yaml:"on_met"`   // effect on the baseline when a retraining meets its contract: promote collects a new one, keep leaves it unchanged
+	OnMet    string          `yaml:"on_met"`   // effect on the baseline when a retraining meets its contract: `promote` collects a new one, `keep` leaves it unchanged
 	Rollback string          `yaml:"rollback"` // target that receives a rollback if a new version is worse than the previous one
 }
 

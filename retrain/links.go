@@ -36,7 +36,7 @@ func (d *Desk) Link(ctx context.Context, q ledger.Request) (string, error) {
 	}
 	key, err := d.ledger.MakeLinkKey(ctx)
 	if err != nil {
-		return "", fmt.Errorf("signing the link for %s: %w", q.ID, err)
+		return "", fmt.Errorf("sign the link for %s: %w", q.ID, err)
 	}
 	return d.externalURL + "/retrain/" + q.ID + "/decide?token=" + linkToken(key, q.ID, q.DueAt), nil
 }

@@ -23,23 +23,23 @@ const defaultCooldown = model.Duration(24 * time.Hour)
 
 // Trigger is a rule that requests retrainings. The first one that matches an incident applies. Empty lists match all.
 type Trigger struct {
-	On       string   `yaml:"on"`       // what fires the trigger: incident or schedule
-	Policies []string `yaml:"policies"` // globs for policies (for on: schedule, their names)
+	On       string   `yaml:"on"`       // what fires the trigger: `incident` or `schedule`
+	Policies []string `yaml:"policies"` // globs for policies (with `on: schedule`, their names)
 
-	Signals      []string        `yaml:"signals"`      // names or globs of alarming signals (only for on: incident)
-	Causes       []alerts.Cause  `yaml:"causes"`       // environment, policy or unknown (only for on: incident)
-	OffPolicy    []finding.Shown `yaml:"off_policy"`   // required result of the off-policy estimate: policy, world or both (only for on: incident)
-	Severity     alerts.Severity `yaml:"severity"`     // critical, or warning to match both (only for on: incident)
-	Improvements bool            `yaml:"improvements"` // also match improvements (only for on: incident)
+	Signals      []string        `yaml:"signals"`      // names or globs of alarming signals (only with `on: incident`)
+	Causes       []alerts.Cause  `yaml:"causes"`       // `environment`, `policy` or `unknown` (only with `on: incident`)
+	OffPolicy    []finding.Shown `yaml:"off_policy"`   // required result of the off-policy estimate: `policy`, `world` or `both` (only with `on: incident`)
+	Severity     alerts.Severity `yaml:"severity"`     // `critical`, or `warning` to match both (only with `on: incident`)
+	Improvements bool            `yaml:"improvements"` // also match improvements (only with `on: incident`)
 
-	Lasting  model.Duration `yaml:"lasting"`  // how long the incident must have been open, in telemetry time (only for on: incident)
-	Cooldown model.Duration `yaml:"cooldown"` // minimum time between two requests for one policy (only for on: incident)
+	Lasting  model.Duration `yaml:"lasting"`  // how long the incident must have been open, in telemetry time (only with `on: incident`)
+	Cooldown model.Duration `yaml:"cooldown"` // minimum time between two requests for one policy (only with `on: incident`)
 
-	Cron string `yaml:"cron"` // minute, hour, day of the month, month and day of the week (only for on: schedule), in UTC or in the time zone of a prefix such as CRON_TZ=Europe/Berlin
+	Cron string `yaml:"cron"` // minute, hour, day of the month, month and day of the week (only with `on: schedule`), in UTC or in the time zone of a prefix such as `CRON_TZ=Europe/Berlin`
 
 	Recipe   string `yaml:"recipe"`   // name of the recipe
 	Target   string `yaml:"target"`   // name of the target
-	Approval bool   `yaml:"approval"` // require approval by a person
+	Approval bool   `yaml:"approval"` // require approval before delivery
 }
 
 // UnmarshalYAML reads a trigger over its defaults.

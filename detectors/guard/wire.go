@@ -98,7 +98,7 @@ func (s *Set) Changes(parts ingest.Parts) error {
 	}
 	b, err := format.Encode(&w)
 	if err != nil {
-		return fmt.Errorf("encoding guards: %w", err)
+		return fmt.Errorf("encode guards: %w", err)
 	}
 	parts[part] = b
 	return nil
@@ -130,7 +130,7 @@ func (s *Set) Resume(parts ingest.Parts) error {
 	}
 	w, err := format.Decode(b)
 	if err != nil {
-		return fmt.Errorf("reading guards: %w", err)
+		return fmt.Errorf("read guards: %w", err)
 	}
 	s.units, s.seq, s.last = w.Units, w.Seq, w.Last.Live()
 	if w.Versions != nil {

@@ -20,43 +20,43 @@ import (
 
 // Config holds how the policies that match one entry of the configuration are watched.
 type Config struct {
-	GroupBy      []string       `yaml:"group_by"` // labels that divide a policy into groups: env, or labels.<name>
+	GroupBy      []string       `yaml:"group_by"` // labels that divide a policy into groups: `env` or `labels.<name>`
 	Signals      []string       `yaml:"signals"`  // globs for the names of signals to judge
 	Baseline     BaselineConfig `yaml:"baseline"`
 	FalseAlarms  Budget         `yaml:"false_alarms"`
 	KS           KSConfig       `yaml:"ks"`
-	Direction    Directions     `yaml:"direction" json:"-"` // direction that is better, by signal name or glob: up, down or none; up by default for return and reward
+	Direction    Directions     `yaml:"direction" json:"-"` // direction that is better, by signal name or glob: `up`, `down` or `none`; default: `up` for `return` and `reward`
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
 	Guards       Guards         `yaml:"guards" json:"-"`
-	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome rated by people, the label with the rater (labels.<name>), whose usual level is subtracted from the ratings
+	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome rated by people, the label with the rater (`labels.<name>`), whose usual level is subtracted from the ratings
 	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
 	Tenant       Budget         `yaml:"-" json:",omitzero"`        // the same of the budget of its tenant
-	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: frozen; versions, each of which is frozen; or continuous. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
-	Zone         string         `yaml:"zone" json:",omitzero"`     // time zone of the hours, days and weekends that behavior follows, such as Europe/Berlin; UTC by default
-	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once the baseline of the new version is complete
+	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: `frozen`; `versions`, each of which is frozen; or `continuous`. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
+	Zone         string         `yaml:"zone" json:",omitzero"`     // time zone of the hours, days and weekends that behavior follows, such as `Europe/Berlin`; default: `UTC`
+	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new `policy_version`: `compare` keeps the baseline; `rebaseline` replaces it once the baseline of the new version is complete
 }
 
 // BaselineConfig configures the source of the baseline.
 type BaselineConfig struct {
-	From    string         `yaml:"from"`                    // warmup: the first episodes that arrive; file: recorded telemetry; pinned: offset ranges in the topic
-	Units   int            `yaml:"units"`                   // number of episodes in an accepted baseline; a warmup collects up to six times as many to cover two days, or two weeks if days differ
-	File    string         `yaml:"file"`                    // recorded telemetry, with from: file
+	From    string         `yaml:"from"`                    // `warmup`: the first episodes that arrive; `file`: recorded telemetry; `pinned`: offset ranges in the topic
+	Units   int            `yaml:"units"`                   // number of episodes in an accepted baseline; a warm-up collects up to six times as many to cover two days, or two weeks if days differ
+	File    string         `yaml:"file"`                    // recorded telemetry, with `from: file`
 	Offsets []ingest.Range `yaml:"offsets"`                 // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
 	Blocks  bool           `yaml:"blocks" json:",omitzero"` // judge frequent one-step episodes in blocks: less CPU, but a baseline takes up to 64 times as many episodes
 }
 
 // Budget configures the average number of false alarms that a policy may raise.
 type Budget struct {
-	Budget float64 `yaml:"budget"` // average number of false alarms in the period set by per
-	Per    Per     `yaml:"per"`    // a duration, or a count such as "20000 episodes", "1000000 steps" or "500000 observations"
+	Budget float64 `yaml:"budget"` // average number of false alarms in the period set by `per`
+	Per    Per     `yaml:"per"`    // a duration, or a count such as `20000 episodes`, `1000000 steps` or `500000 observations`
 	Shares Shares  `yaml:"shares"`
 }
 
 // CausesConfig configures how causes are found.
 type CausesConfig struct {
 	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for laws (models of its steps), and eight times as much while a baseline is collected; 0 to find causes from signals only
-	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that describe the user or request; laws include their most common values, and if a change is due to their mix, the evidence says so
+	SplitBy []string        `yaml:"split_by"` // `labels.<name>` or `env` that describe the user or request; laws include their most common values, and if a change is due to their mix, the evidence says so
 }
 
 // Context returns the labels that laws include: none if there are no laws.

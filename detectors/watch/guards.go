@@ -15,15 +15,15 @@ import (
 
 // Guards configures limits on what a policy does. Agents read whether the policy stays within them.
 type Guards struct {
-	MaxAge    model.Duration `yaml:"max_age"`    // how long agents may use the last state they read
-	OnSilence string         `yaml:"on_silence"` // what agents do when that state is older: keep, hold or fallback
+	MaxAge    model.Duration `yaml:"max_age"`    // how long agents may use the last state that they read
+	OnSilence string         `yaml:"on_silence"` // what agents do when that state is older: `keep`, `hold` or `fallback`
 	Limits    []GuardLimit   `yaml:"limits"`
 }
 
-// GuardLimit sets one limit. Set exactly one of actions, range, outcome, return_below, largest_share, entropy and
-// causes to define what it counts.
+// GuardLimit sets one limit. Set exactly one of `actions`, `range`, `outcome`, `return_below`, `largest_share`, `entropy`
+// and `causes` to define what it counts.
 type GuardLimit struct {
-	Name string `yaml:"name"` // name of the limit: letters, digits, _ and -
+	Name string `yaml:"name"` // name of the limit: letters, digits, `_` and `-`
 
 	Actions      []string    `yaml:"actions"`       // count steps with one of these actions
 	Range        ActionRange `yaml:"range"`         // count steps with a numeric action outside this range
@@ -31,18 +31,18 @@ type GuardLimit struct {
 	ReturnBelow  Bound       `yaml:"return_below"`  // count episodes with a smaller return
 	LargestShare bool        `yaml:"largest_share"` // count steps with the action that is the most frequent one so far
 	Entropy      float64     `yaml:"entropy"`       // minimum entropy of the actions, in nats
-	Causes       []string    `yaml:"causes"`        // trip if an incident has one of these causes, such as reward_hacking
+	Causes       []string    `yaml:"causes"`        // trip if an incident has one of these causes, such as `reward_hacking`
 
 	Share float64 `yaml:"share"` // maximum share, or mean of an outcome, at least 0 and less than 1; with 0, a single occurrence trips the guard
 	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy stays within the limit
 
-	Then         string `yaml:"then"`          // state of the guard when it trips: warn, hold or fallback
-	ReleaseAfter int64  `yaml:"release_after"` // number of consecutive episodes within the limit after which the guard is released; with 0, only a person can release it
+	Then         string `yaml:"then"`          // state of the guard when it trips: `warn`, `hold` or `fallback`
+	ReleaseAfter int64  `yaml:"release_after"` // number of consecutive episodes within the limit after which the guard is released; with 0, it must be released manually
 }
 
-// ActionRange is the allowed range of a numeric action, including both ends. Set min, max or both.
+// ActionRange is the allowed range of a numeric action, including both ends. Set `min`, `max` or both.
 type ActionRange struct {
-	Signal string  `yaml:"signal"` // action, or action.<i> for a component of an array; action by default
+	Signal string  `yaml:"signal"` // `action`, or `action.<i>` for a component of an array; default: `action`
 	Min    float64 `yaml:"min"`    // smallest allowed value; without it, any smaller value is allowed
 	Max    float64 `yaml:"max"`    // largest allowed value; without it, any larger value is allowed
 }

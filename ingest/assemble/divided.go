@@ -200,16 +200,16 @@ func (d *Divided) Restore(r io.Reader) error {
 func (d *Divided) restore(r io.Reader) error {
 	body, err := io.ReadAll(r)
 	if err != nil {
-		return fmt.Errorf("restoring open episodes: %w", err)
+		return fmt.Errorf("restore open episodes: %w", err)
 	}
 	h, err := stateFormat.Decode(body)
 	if err != nil {
-		return fmt.Errorf("restoring open episodes: %w", err)
+		return fmt.Errorf("restore open episodes: %w", err)
 	}
 	saved := map[string]*partWire{}
 	for _, w := range h.Parts {
 		if w == nil || saved[w.Name] != nil {
-			return fmt.Errorf("restoring open episodes: %w", errInconsistent)
+			return fmt.Errorf("restore open episodes: %w", errInconsistent)
 		}
 		saved[w.Name] = w
 	}

@@ -21,7 +21,7 @@ func writeState(w io.Writer, h *stateWire) error {
 		_, err = w.Write(part)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the state of open episodes: %w", err)
+		return fmt.Errorf("write the state of open episodes: %w", err)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (a *Assembler) Restore(r io.Reader) error {
 	if err := a.restore(r); err != nil {
 		a.metrics.open.Sub(float64(len(a.open)))
 		a.reset()
-		return fmt.Errorf("restoring open episodes: %w", err)
+		return fmt.Errorf("restore open episodes: %w", err)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func OpenContainer(src io.Reader, limit int) (*Container, error) {
 		_, err = io.ReadFull(c.src, c.sync[:])
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the header of an Avro file: %w", inside(err))
+		return nil, fmt.Errorf("read the header of an Avro file: %w", inside(err))
 	}
 	c.schema, err = Parse(string(meta["avro.schema"]))
 	if c.codec = string(meta["avro.codec"]); c.codec == "" {
@@ -140,7 +140,7 @@ func (c *Container) next() error {
 	c.left--
 	w := writer{src: c.block, dst: c.line[:0:0], limit: c.limit}
 	if !w.value(c.schema.root) {
-		return fmt.Errorf("reading a record of an Avro file: %s: %s", w.err.Reason, w.err.Msg)
+		return fmt.Errorf("read a record of an Avro file: %s: %s", w.err.Reason, w.err.Msg)
 	}
 	c.block, c.line = c.block[w.at:], append(w.dst, '\n')
 	return nil
@@ -173,7 +173,7 @@ func (c *Container) readBlock() error {
 		err = errors.New("its sync marker does not match the file header")
 	}
 	if err != nil {
-		return fmt.Errorf("reading a block of an Avro file: %w", inside(err))
+		return fmt.Errorf("read a block of an Avro file: %w", inside(err))
 	}
 	return nil
 }

@@ -78,8 +78,8 @@ func TestDamagedContainersAreErrors(t *testing.T) {
 	}{
 		"empty":            {nil, "not an Avro object container file"},
 		"another file":     {[]byte(`{"a":1}`), "not an Avro object container file"},
-		"only a beginning": {good[:20], "reading the header"},
-		"cut short":        {good[:len(good)-5], "reading a block"},
+		"only a beginning": {good[:20], "read the header"},
+		"cut short":        {good[:len(good)-5], "read a block"},
 		"another mark":     {append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]+1), "its sync marker does not match the file header"},
 		"another codec":    {bytes.Replace(containerOf(t, 95, codecs()[1]), []byte("deflate"), []byte("lzma-ng"), 1), `codec "lzma-ng"`},
 		"a length":         {append(bytes.Clone(good[:block-1]), append([]byte{0x7e}, good[block:]...)...), "bad_encoding"},

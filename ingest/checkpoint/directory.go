@@ -40,11 +40,11 @@ type Directory struct {
 // writes. The error is datadir.ErrLocked while another process has it open. Close releases it.
 func NewDirectory(path string) (*Directory, error) {
 	if err := os.MkdirAll(path, 0o750); err != nil {
-		return nil, fmt.Errorf("creating the checkpoint directory: %w", err)
+		return nil, fmt.Errorf("create the checkpoint directory: %w", err)
 	}
 	held, err := datadir.Lock(path)
 	if err != nil {
-		return nil, fmt.Errorf("opening the checkpoints: %w", err)
+		return nil, fmt.Errorf("open the checkpoints: %w", err)
 	}
 	d := &Directory{path: path, lock: held, create: os.CreateTemp}
 	if err := errors.Join(removeTemporary(path), d.list()); err != nil {
@@ -56,11 +56,11 @@ func NewDirectory(path string) (*Directory, error) {
 func removeTemporary(path string) error {
 	left, err := filepath.Glob(filepath.Join(escapeGlob(path), temporary))
 	if err != nil {
-		return fmt.Errorf("looking for unfinished checkpoints: %w", err)
+		return fmt.Errorf("look for unfinished checkpoints: %w", err)
 	}
 	for _, file := range left {
 		if err := os.Remove(file); err != nil {
-			return fmt.Errorf("removing an unfinished checkpoint: %w", err)
+			return fmt.Errorf("remove an unfinished checkpoint: %w", err)
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func escapeGlob(path string) string {
 // Close lets another process open the directory. Do not call Put afterwards.
 func (d *Directory) Close() error {
 	if err := d.lock.Close(); err != nil {
-		return fmt.Errorf("unlocking the checkpoint directory: %w", err)
+		return fmt.Errorf("unlock the checkpoint directory: %w", err)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (d *Directory) list() error {
 	defer d.mu.Unlock()
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
-		return fmt.Errorf("listing checkpoints: %w", err)
+		return fmt.Errorf("list checkpoints: %w", err)
 	}
 	d.stems = map[string][]uint64{}
 	for _, entry := range entries {
@@ -249,7 +249,7 @@ func (d *Directory) nameInside(escaped string) (string, error) {
 		path := filepath.Join(d.path, fileOf(escaped, generation))
 		segment, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, syscall.EIO) {
-			return "", fmt.Errorf("listing checkpoints: %w", err)
+			return "", fmt.Errorf("list checkpoints: %w", err)
 		}
 		name, _, _, err := decode(segment)
 		switch {

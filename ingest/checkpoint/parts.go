@@ -28,7 +28,7 @@ func (s *Store) LoadParts(name string, parts []string) (ingest.Parts, error) {
 		data, err := s.loadPart(name, part)
 		if err != nil {
 			s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
-			return nil, fmt.Errorf("loading part %s of checkpoint %q: %w", part, name, err)
+			return nil, fmt.Errorf("load part %s of checkpoint %q: %w", part, name, err)
 		}
 		out[part] = data
 	}

@@ -224,7 +224,7 @@ func (s *Store) damaged(name string, number uint64, why string) error {
 func (s *Store) list(name string, h *history) error {
 	numbers, err := s.backend.Generations(name)
 	if err != nil {
-		return fmt.Errorf("looking for checkpoint %q: %w", name, err)
+		return fmt.Errorf("look for checkpoint %q: %w", name, err)
 	}
 	h.known, h.newest, h.before, h.lost, h.sizes = true, generation{live: index{}}, generation{}, false, map[uint64]uint64{}
 	for _, n := range numbers {
@@ -287,7 +287,7 @@ func (s *Store) segment(name string, number uint64) ([]byte, error) {
 		return nil, s.damaged(name, number, "it is missing")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading checkpoint %q: %w", name, err)
+		return nil, fmt.Errorf("read checkpoint %q: %w", name, err)
 	}
 	return segment, nil
 }
@@ -302,7 +302,7 @@ func (s *Store) Save(name string, changed ingest.Parts, gone []string) error {
 		if !errors.Is(err, ingest.ErrFenced) { // expected when a partition changes its owner
 			s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
 		}
-		return fmt.Errorf("saving checkpoint %q: %w", name, err)
+		return fmt.Errorf("save checkpoint %q: %w", name, err)
 	}
 	s.metrics.bytes.WithLabelValues(kindOf(name)).Set(float64(size))
 	s.sweep(name, h)
@@ -369,13 +369,13 @@ func (s *Store) Forget(name string) error {
 	for range 2 { // so that neither generation needs a segment that is removed first
 		h.lost = true
 		if _, err := s.save(name, h, nil, nil); err != nil {
-			return fmt.Errorf("deleting checkpoint %q: %w", name, err)
+			return fmt.Errorf("delete checkpoint %q: %w", name, err)
 		}
 		s.sweep(name, h)
 	}
 	for _, n := range slices.Sorted(maps.Keys(h.sizes)) {
 		if err := s.backend.Remove(name, n); err != nil {
-			return fmt.Errorf("deleting checkpoint %q: %w", name, err)
+			return fmt.Errorf("delete checkpoint %q: %w", name, err)
 		}
 	}
 	h.known = false

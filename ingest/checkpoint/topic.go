@@ -74,7 +74,7 @@ func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner f
 	held := newLease(t.log, t.topic, int(partition)%count, scope)
 	held.foreign = func(r kafkalog.Record, err error) { t.foreign(int(partition)%count, r, err) }
 	if err := held.begin(ctx, owner); err != nil {
-		return nil, fmt.Errorf("taking over the checkpoints of %s: %w", scope, err)
+		return nil, fmt.Errorf("take over the checkpoints of %s: %w", scope, err)
 	}
 	for _, what := range held.damaged {
 		t.logger.Error().Str("scope", scope).Str("topic", t.topic).Str("damaged", what).Msg("a checkpoint record is damaged")

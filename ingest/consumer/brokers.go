@@ -76,7 +76,7 @@ func (c *brokers) refuseCompaction(ctx context.Context) bool {
 		return false
 	}
 	if ctx.Err() == nil {
-		c.opts.Log.Warn().Err(err).Msg("cannot check whether the topic is compacted: allow DescribeConfigs on it; " +
+		c.opts.Log.Warn().Err(err).Msg("failed to check whether the topic is compacted: allow DescribeConfigs on it; " +
 			"until then, compaction is only detected by missing records")
 	}
 	return ctx.Err() == nil
@@ -86,7 +86,7 @@ func (c *brokers) refuseCompaction(ctx context.Context) bool {
 func (c *brokers) consume(ctx context.Context) {
 	group, err := kafka.NewConsumerGroup(c.groupConfig())
 	if err != nil {
-		c.fail(fmt.Errorf("setting up the consumer group: %w", err))
+		c.fail(fmt.Errorf("set up the consumer group: %w", err))
 		return
 	}
 	defer c.leave(ctx, group)

@@ -316,7 +316,7 @@ func (p *partition) save() error {
 		if store, can := p.store.(failureCounter); can {
 			store.Failed(p.name)
 		}
-		return fmt.Errorf("taking a snapshot: %w", err)
+		return fmt.Errorf("take a snapshot: %w", err)
 	}
 	var gone []string
 	for n := len(written.blocks); n < p.parts; n++ {

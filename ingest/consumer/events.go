@@ -91,7 +91,7 @@ func (i *eventIntake) count(e *ingest.RecordError) {
 // keep stores a dead letter with the available bytes. There are none if the batch cannot be decompressed.
 func (i *eventIntake) keep(e *ingest.RecordError, raw []byte) {
 	c := i.c
-	c.refusals.Warn().Err(e).Str("topic", i.topic).Msg("refused a record")
+	c.refusals.Warn().Err(e).Str("topic", i.topic).Msg("rejected a record")
 	letter := deadletter.New(i.topic, e, raw, c.now())
 	if err := c.opts.DeadLetters.Keep(context.Background(), letter); err != nil {
 		c.events.lost.Add(1)

@@ -59,7 +59,7 @@ func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("reading offset %d: %w", p.read, err)
+			return fmt.Errorf("read offset %d: %w", p.read, err)
 		}
 		if err := p.prepare(ctx, &f); err != nil {
 			return err

@@ -68,11 +68,11 @@ func (c *brokers) askPartitions(ctx context.Context, conn **kafka.Conn) ([]int, 
 	counts := make([]int, len(c.topics))
 	for i, t := range c.topics {
 		if err := (*conn).SetDeadline(time.Now().Add(fetch.OperationTimeout)); err != nil {
-			return nil, fmt.Errorf("querying topic %s: %w", t.Name, err)
+			return nil, fmt.Errorf("query topic %s: %w", t.Name, err)
 		}
 		partitions, err := (*conn).ReadPartitions(t.Name)
 		if err != nil && !errors.Is(err, kafka.UnknownTopicOrPartition) {
-			return nil, fmt.Errorf("querying topic %s: %w", t.Name, err)
+			return nil, fmt.Errorf("query topic %s: %w", t.Name, err)
 		}
 		counts[i] = len(partitions)
 	}

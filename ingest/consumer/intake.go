@@ -33,7 +33,7 @@ type intake interface {
 }
 
 var (
-	errNoDeadLetters = errors.New("its state requires events, but the consumer has no dead letters for refused records")
+	errNoDeadLetters = errors.New("its state requires events, but the consumer has no dead letters for rejected records")
 	errNoFormat      = errors.New("its state requires events, but the consumer does not know their format")
 )
 

@@ -121,10 +121,10 @@ rewardwatch_consumer_lag_records{partition="0",topic="telemetry"} 0
 # HELP rewardwatch_consumer_lag_seconds Age of the last event read, or 0 if all events have been read. Absent for telemetry without ts.
 # TYPE rewardwatch_consumer_lag_seconds gauge
 rewardwatch_consumer_lag_seconds{partition="0",topic="telemetry"} 0
-# HELP rewardwatch_dead_letters_dropped_total Refused records that could not be stored as dead letters.
+# HELP rewardwatch_dead_letters_dropped_total Rejected records that could not be stored as dead letters.
 # TYPE rewardwatch_dead_letters_dropped_total counter
 rewardwatch_dead_letters_dropped_total 0
-# HELP rewardwatch_dead_letters_total Records refused, by reason.
+# HELP rewardwatch_dead_letters_total Rejected records, by reason.
 # TYPE rewardwatch_dead_letters_total counter
 rewardwatch_dead_letters_total{reason="bad_encoding"} 0
 rewardwatch_dead_letters_total{reason="bad_expression"} 0
@@ -274,7 +274,7 @@ func TestLostDeadLettersAreCountedAndStopNothing(t *testing.T) {
 	m := b.join()
 	m.await("the event", func() bool { return m.Count() == 1 })
 	wantMetrics(t, m, `
-# HELP rewardwatch_dead_letters_dropped_total Refused records that could not be stored as dead letters.
+# HELP rewardwatch_dead_letters_dropped_total Rejected records that could not be stored as dead letters.
 # TYPE rewardwatch_dead_letters_dropped_total counter
 rewardwatch_dead_letters_dropped_total 2
 `, ingest.MetricDeadLettersLost)
@@ -309,7 +309,7 @@ func TestAMessageOfBadLines(t *testing.T) {
 	m.await("the event behind them", func() bool { return m.Count() >= 1 })
 	m.stop()
 	wantMetrics(t, m, `
-# HELP rewardwatch_dead_letters_not_kept_total Refused records not stored as dead letters because their message contained too many refused records.
+# HELP rewardwatch_dead_letters_not_kept_total Rejected records that were not stored as dead letters because their message contained too many rejected records.
 # TYPE rewardwatch_dead_letters_not_kept_total counter
 rewardwatch_dead_letters_not_kept_total 199990
 # HELP rewardwatch_events_total Records read from Kafka, by result.

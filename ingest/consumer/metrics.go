@@ -77,17 +77,17 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		notTaken:  skipped.WithLabelValues("not_taken"),
 		repeated:  skipped.WithLabelValues("repeated"),
 		deadLetters: f.NewCounterVec(prometheus.CounterOpts{
-			Name: ingest.MetricDeadLetters, Help: "Records refused, by reason.",
+			Name: ingest.MetricDeadLetters, Help: "Rejected records, by reason.",
 		}, []string{"reason"}),
 	}
 	m.notKept = f.NewCounter(prometheus.CounterOpts{
-		Name: ingest.MetricDeadLettersCapped, Help: "Refused records not stored as dead letters because their message contained too many refused records.",
+		Name: ingest.MetricDeadLettersCapped, Help: "Rejected records that were not stored as dead letters because their message contained too many rejected records.",
 	})
 	for _, r := range ingest.Reasons() {
 		m.deadLetters.WithLabelValues(string(r))
 	}
 	f.NewCounterFunc(prometheus.CounterOpts{
-		Name: ingest.MetricDeadLettersLost, Help: "Refused records that could not be stored as dead letters.",
+		Name: ingest.MetricDeadLettersLost, Help: "Rejected records that could not be stored as dead letters.",
 	}, func() float64 {
 		lost := m.lost.Load()
 		if l, ok := letters.(lossy); ok {

@@ -114,7 +114,7 @@ func (p *partition) openFor(ctx context.Context, topic string) (ingest.Checkpoin
 			return nil, err
 		}
 		p.failures++
-		p.c.left(fmt.Sprintf("opening the checkpoints of partition %d: %v", p.id, err))
+		p.c.left(fmt.Sprintf("open the checkpoints of partition %d: %v", p.id, err))
 		p.c.outages.Warn().Err(err).Str("topic", topic).Int32("partition", p.id).
 			Msg("failed to open the checkpoints for a partition, retrying")
 		fetch.Sleep(ctx, p.c.timing.backoff(p.failures))
@@ -136,7 +136,7 @@ func (p *partition) own(ctx context.Context) error {
 	}
 	err := p.generation.CommitOffsets(map[string]map[int]int64{r.topic.Name: {int(p.id): next}})
 	if err != nil {
-		return fmt.Errorf("committing the offset to confirm that the partition is still assigned: %w", err)
+		return fmt.Errorf("commit the offset to confirm that the partition is still assigned: %w", err)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (p *partition) assign() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: assigning the partition: %w", ErrProcessor, err)
+		return fmt.Errorf("%w: assign the partition: %w", ErrProcessor, err)
 	}
 	return nil
 }

@@ -205,7 +205,7 @@ func (p *reader) position(conn connection) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("querying the offsets of the partition: %w", err)
+		return fmt.Errorf("query the offsets of the partition: %w", err)
 	}
 	p.progress.first.Store(first)
 	p.progress.highWater.Store(end)

@@ -26,7 +26,7 @@ func newTopic(t ingest.Topic, index int, b *board, reg prometheus.Registerer) (*
 	reg = ofTopic(t.Name, reg)
 	out := &topic{Topic: t, index: index, metrics: newMetrics(reg), board: b}
 	if err := reg.Register(newCollector(b)); err != nil {
-		return nil, fmt.Errorf("registering the metrics of partitions: %w", err)
+		return nil, fmt.Errorf("register the metrics of partitions: %w", err)
 	}
 	return out, nil
 }

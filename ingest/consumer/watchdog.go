@@ -166,12 +166,12 @@ func (c *brokers) ends(ctx context.Context, readers ...*reader) (known []kafka.P
 		Topics:         map[string][]kafka.OffsetRequest{topic: requests},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing offsets: %w", err)
+		return nil, fmt.Errorf("list offsets: %w", err)
 	}
 	var errs []error
 	for _, o := range answer.Topics[topic] {
 		if o.Error != nil {
-			errs = append(errs, fmt.Errorf("listing offsets of partition %d: %w", o.Partition, o.Error))
+			errs = append(errs, fmt.Errorf("list offsets of partition %d: %w", o.Partition, o.Error))
 			continue
 		}
 		known = append(known, o)

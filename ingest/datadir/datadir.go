@@ -24,20 +24,20 @@ const lockFile = "lock"
 func Lock(directory string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(directory, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the directory: %w", err)
+		return nil, fmt.Errorf("lock the directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(lockError(directory, f, err), f.Close())
 	}
 	if err := writeHolder(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("locking the directory: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("lock the directory: %w", err), f.Close())
 	}
 	return f, nil
 }
 
 func lockError(directory string, f *os.File, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("locking the directory %s: %w", directory, err)
+		return fmt.Errorf("lock the directory %s: %w", directory, err)
 	}
 	holder, _ := io.ReadAll(io.LimitReader(f, 20)) // the process may not have written it yet
 	return fmt.Errorf("%w: process %[3]q has locked %[2]s; use a separate directory for each instance",

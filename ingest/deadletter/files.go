@@ -47,11 +47,11 @@ type deadLetterFile struct {
 // files if their total size exceeds maxSize.
 func NewFiles(dir string, maxSize ingest.ByteSize, log zerolog.Logger) (*Files, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, fmt.Errorf("creating the dead-letter directory: %w", err)
+		return nil, fmt.Errorf("create the dead-letter directory: %w", err)
 	}
 	f := &Files{dir: dir, maxSize: int64(maxSize), log: log}
 	if err := f.list(); err != nil {
-		return nil, fmt.Errorf("listing dead letters: %w", err)
+		return nil, fmt.Errorf("list dead letters: %w", err)
 	}
 	if err := f.makeRoom(0); err != nil {
 		return nil, err
@@ -112,12 +112,12 @@ func (f *Files) Keep(_ context.Context, l Letter) error {
 		Reason: l.Reason, Message: l.Msg, Size: l.Size, Truncated: l.Truncated, Raw: l.Raw,
 	})
 	if err != nil {
-		return fmt.Errorf("encoding a dead letter: %w", err)
+		return fmt.Errorf("encode a dead letter: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return fmt.Errorf("storing a dead letter: %w", os.ErrClosed)
+		return fmt.Errorf("store a dead letter: %w", os.ErrClosed)
 	}
 	return f.write(append(line, '\n'))
 }
@@ -125,7 +125,7 @@ func (f *Files) Keep(_ context.Context, l Letter) error {
 func (f *Files) write(line []byte) error {
 	size := int64(len(line))
 	if size > f.maxSize {
-		return fmt.Errorf("storing a dead letter: its size of %d bytes exceeds the total limit of %d", size, f.maxSize)
+		return fmt.Errorf("store a dead letter: its size of %d bytes exceeds the total limit of %d", size, f.maxSize)
 	}
 	if err := f.open(size); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (f *Files) write(line []byte) error {
 	if err != nil {
 		f.file.Close() // the write error is more important
 		f.file = nil
-		return fmt.Errorf("writing a dead letter: %w", err)
+		return fmt.Errorf("write a dead letter: %w", err)
 	}
 	return nil
 }
@@ -161,11 +161,11 @@ func (f *Files) open(size int64) error {
 		f.log.Warn().Err(err).Msg("failed to close a dead-letter file")
 	}
 	if err := os.MkdirAll(f.dir, 0o750); err != nil { // it may have been removed in the meantime
-		return fmt.Errorf("creating the dead-letter directory: %w", err)
+		return fmt.Errorf("create the dead-letter directory: %w", err)
 	}
 	file, err := os.OpenFile(f.path(number), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
-		return fmt.Errorf("opening a dead-letter file: %w", err)
+		return fmt.Errorf("open a dead-letter file: %w", err)
 	}
 	f.file = file
 	if len(f.files) == 0 || f.files[len(f.files)-1].number != number {
@@ -195,7 +195,7 @@ func (f *Files) makeRoom(size int64) error {
 	for f.total+size > f.maxSize && len(f.files) > 0 {
 		oldest := f.files[0]
 		if err := os.Remove(f.path(oldest.number)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing the oldest dead letters: %w", err)
+			return fmt.Errorf("remove the oldest dead letters: %w", err)
 		}
 		f.log.Warn().Str("file", f.path(oldest.number)).Int64("bytes", oldest.size).
 			Msg("removed the oldest dead letters to stay within the size limit")
@@ -220,7 +220,7 @@ func (f *Files) Close() error {
 	defer f.mu.Unlock()
 	f.closed = true
 	if err := f.closeFile(); err != nil {
-		return fmt.Errorf("closing the dead letters: %w", err)
+		return fmt.Errorf("close the dead letters: %w", err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type Keeper interface {
 	Close() error
 }
 
-// Config configures where refused records are stored: in files or in a Kafka topic.
+// Config configures where rejected records are stored: in files or in a Kafka topic.
 type Config struct {
 	Directory string          `yaml:"directory"` // directory of the files
 	MaxSize   ingest.ByteSize `yaml:"max_size"`  // maximum total size of the files; the oldest are removed first

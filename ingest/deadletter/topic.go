@@ -92,13 +92,13 @@ func (k *Topic) Keep(_ context.Context, l Letter) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return errors.New("storing a dead letter: already closed")
+		return errors.New("store a dead letter: already closed")
 	}
 	select {
 	case k.queue <- m:
 		return nil
 	default:
-		return fmt.Errorf("storing a dead letter: %w", errLettersFull)
+		return fmt.Errorf("store a dead letter: %w", errLettersFull)
 	}
 }
 
@@ -157,7 +157,7 @@ func (k *Topic) Close() error {
 	err := k.writer.Close()
 	k.network.Cut()
 	if err != nil {
-		return fmt.Errorf("closing the dead letters: %w", err)
+		return fmt.Errorf("close the dead letters: %w", err)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (j *Joiner) Snapshot(w io.Writer) error {
 		open = open[len(frame.Decisions):]
 	}
 	if err != nil {
-		return fmt.Errorf("writing open decisions: %w", err)
+		return fmt.Errorf("write open decisions: %w", err)
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (j *Joiner) restored(read func() error) error {
 	if err := read(); err != nil {
 		j.metrics.open.Sub(float64(j.store.n))
 		j.reset()
-		return fmt.Errorf("reading open decisions: %w", err)
+		return fmt.Errorf("read open decisions: %w", err)
 	}
 	return nil
 }

@@ -70,20 +70,20 @@ func PartitionCount(ctx context.Context, client *kafka.Client, topic string) (in
 		err = fmt.Errorf("the broker closed the connection; check TLS and SASL: %w", err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("querying topic %s: %w", topic, err)
+		return 0, fmt.Errorf("query topic %s: %w", topic, err)
 	}
 	for _, t := range answer.Topics {
 		if t.Name != topic {
 			continue
 		}
 		if t.Error != nil {
-			return 0, fmt.Errorf("querying topic %s: %w", topic, t.Error)
+			return 0, fmt.Errorf("query topic %s: %w", topic, t.Error)
 		}
 		if len(t.Partitions) > 0 {
 			return len(t.Partitions), nil
 		}
 	}
-	return 0, fmt.Errorf("querying topic %s: %w", topic, kafka.UnknownTopicOrPartition)
+	return 0, fmt.Errorf("query topic %s: %w", topic, kafka.UnknownTopicOrPartition)
 }
 
 // TopicSetting returns the effective value of a topic's setting, such as cleanup.policy.
@@ -92,11 +92,11 @@ func TopicSetting(ctx context.Context, client *kafka.Client, topic, name string)
 		{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{name}},
 	}})
 	if err != nil {
-		return "", fmt.Errorf("querying %s of topic %s: %w", name, topic, err)
+		return "", fmt.Errorf("query %s of topic %s: %w", name, topic, err)
 	}
 	for _, r := range answer.Resources {
 		if r.Error != nil {
-			return "", fmt.Errorf("querying %s of topic %s: %w", name, topic, r.Error)
+			return "", fmt.Errorf("query %s of topic %s: %w", name, topic, r.Error)
 		}
 		for _, e := range r.ConfigEntries {
 			if e.ConfigName == name {
@@ -113,12 +113,12 @@ func (n *Network) Leader(ctx context.Context, brokers []string, topic string, pa
 	for _, broker := range brokers {
 		found, err := n.findLeader(ctx, broker, topic, partition)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("querying %s for the leader: %w", broker, err))
+			errs = append(errs, fmt.Errorf("query %s for the leader: %w", broker, err))
 			continue
 		}
 		l, err := n.connect(ctx, broker, found)
 		if err != nil {
-			return nil, fmt.Errorf("connecting to the leader: %w", err)
+			return nil, fmt.Errorf("connect to the leader: %w", err)
 		}
 		return l, nil
 	}
@@ -148,7 +148,7 @@ func (n *Network) AnyBroker(ctx context.Context, brokers []string) (*kafka.Conn,
 		if err == nil {
 			return conn, nil
 		}
-		errs = append(errs, fmt.Errorf("connecting to %s: %w", broker, err))
+		errs = append(errs, fmt.Errorf("connect to %s: %w", broker, err))
 	}
 	return nil, errors.Join(errs...)
 }

@@ -103,11 +103,11 @@ type Steps interface {
 func (l *Leader) Fetch(from int64, size int, limit ingest.ByteSize, wait time.Duration) (*Answer, error) {
 	l.wait = wait + OperationTimeout
 	if err := l.ask(from, size, wait); err != nil {
-		return nil, fmt.Errorf("fetching from offset %d: %w", from, err)
+		return nil, fmt.Errorf("fetch from offset %d: %w", from, err)
 	}
 	a, err := l.receive(int64(limit))
 	if err != nil {
-		return nil, fmt.Errorf("fetching from offset %d: %w", from, err)
+		return nil, fmt.Errorf("fetch from offset %d: %w", from, err)
 	}
 	return a, nil
 }

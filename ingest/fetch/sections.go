@@ -200,7 +200,7 @@ func (r *SectionReader) drain(ctx context.Context, a *Answer, s *Section) error 
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("reading offset %d: %w", s.Next, err)
+			return fmt.Errorf("read offset %d: %w", s.Next, err)
 		case f.Next <= s.Next: // a record batch is read from its start
 			continue
 		case f.Offset >= s.End:

@@ -146,12 +146,12 @@ func (s *snappyReader) next() error {
 	size, err := snappy.DecodedLen(s.block.Bytes())
 	switch {
 	case err != nil:
-		return fmt.Errorf("decompressing snappy: %w", err)
+		return fmt.Errorf("decompress snappy: %w", err)
 	case size > maxUnpackMemory:
 		return errWindow
 	}
 	if s.left, err = snappy.Decode(s.decoded[:cap(s.decoded)], s.block.Bytes()); err != nil {
-		return fmt.Errorf("decompressing snappy: %w", err)
+		return fmt.Errorf("decompress snappy: %w", err)
 	}
 	s.decoded = s.left
 	return nil

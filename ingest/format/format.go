@@ -34,7 +34,7 @@ func names() []string { return []string{JSON, Protobuf, Avro, CloudEvents, OTLP}
 // Topic configures a topic of telemetry.
 type Topic struct {
 	Topic   string         `yaml:"topic"`   // name of the topic
-	Format  string         `yaml:"format"`  // message format: json (the default), protobuf, avro, cloudevents or otlp
+	Format  string         `yaml:"format"`  // message format: `json` (the default), `protobuf`, `avro`, `cloudevents` or `otlp`
 	Schema  Schema         `yaml:"schema"`  // schema of its messages, for the formats avro and protobuf
 	Mapping mapping.Config `yaml:"mapping"` // what the fields of telemetry v1 are in its records, where they have another shape
 }

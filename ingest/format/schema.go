@@ -14,9 +14,9 @@ import (
 
 // Schema configures the schema of messages.
 type Schema struct {
-	File          string          `yaml:"file"`           // Avro schema (.avsc)
-	DescriptorSet string          `yaml:"descriptor_set"` // Protobuf descriptor file, written by protoc --include_imports --descriptor_set_out
-	Message       string          `yaml:"message"`        // full name of the Protobuf message, such as shop.Step
+	File          string          `yaml:"file"`           // Avro schema (`.avsc`)
+	DescriptorSet string          `yaml:"descriptor_set"` // Protobuf descriptor file, written by `protoc --include_imports --descriptor_set_out`
+	Message       string          `yaml:"message"`        // full name of the Protobuf message, such as `shop.Step`
 	Registry      registry.Config `yaml:"registry"`       // schema registry
 }
 

@@ -58,7 +58,7 @@ func start(partitions int32, topic string, options []kfake.Opt, client []kgo.Opt
 	b.options = options
 	var err error
 	if b.cluster, err = kfake.NewCluster(options...); err != nil {
-		return nil, fmt.Errorf("starting the cluster: %w", err)
+		return nil, fmt.Errorf("start the cluster: %w", err)
 	}
 	b.client, err = kgo.NewClient(append(client, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.AlwaysRetryEOF(), // for brokers that stop while a client connects
@@ -67,7 +67,7 @@ func start(partitions int32, topic string, options []kfake.Opt, client []kgo.Opt
 		kgo.MaxVersions(kversion.V3_0_0()))...) // later versions address topics by ID in some requests
 	if err != nil {
 		b.cluster.Close()
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return b, nil
 }

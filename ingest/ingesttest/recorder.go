@@ -294,7 +294,7 @@ func (p *recording) Snapshot(w io.Writer) error {
 func (p *recording) Restore(from io.Reader) error {
 	var all []kept
 	if err := json.NewDecoder(from).Decode(&all); err != nil {
-		return fmt.Errorf("restoring the recorder: %w", err)
+		return fmt.Errorf("restore the recorder: %w", err)
 	}
 	var seen []Seen
 	for _, k := range all {

@@ -51,7 +51,7 @@ listener.name.sasl_plaintext.gssapi.sasl.jaas.config=com.sun.security.auth.modul
 	defer cancel()
 	sender := exchange(ctx, t, cfg)
 	kdc("keytab", "watcher", filepath.Join(dir, "new.keytab"))
-	if err := sender.Send(ctx, []byte("a"), []byte("c")); err == nil || !strings.Contains(err.Error(), "requesting a Kerberos ticket for watcher") {
+	if err := sender.Send(ctx, []byte("a"), []byte("c")); err == nil || !strings.Contains(err.Error(), "request a Kerberos ticket for watcher") {
 		t.Errorf("with a replaced key: %v", err)
 	}
 	if err := os.Rename(filepath.Join(dir, "new.keytab"), keytab); err != nil {

@@ -109,11 +109,11 @@ func (l *Log) Committed(ctx context.Context, group string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("querying the offsets of group %s: %w", group, err)
+		return false, fmt.Errorf("query the offsets of group %s: %w", group, err)
 	}
 	for _, p := range answer.Topics[l.cfg.Topic] {
 		if p.Error != nil {
-			return false, fmt.Errorf("querying the offsets of group %s: %w", group, p.Error)
+			return false, fmt.Errorf("query the offsets of group %s: %w", group, p.Error)
 		}
 		if p.CommittedOffset >= 0 {
 			return true, nil
@@ -160,7 +160,7 @@ func (l *Log) Number(ctx context.Context, name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("reading %s of topic %s: %w", name, l.cfg.Topic, err)
+		return 0, fmt.Errorf("read %s of topic %s: %w", name, l.cfg.Topic, err)
 	}
 	return n, nil
 }
@@ -186,14 +186,14 @@ func (l *Log) End(ctx context.Context, partition int) (int64, error) {
 	s := fetch.Section{Partition: partition}
 	r := l.reader(nil)
 	if err := r.Patiently(ctx, &s, r.Measure); err != nil {
-		return 0, fmt.Errorf("querying the end of partition %d of topic %s: %w", partition, l.cfg.Topic, err)
+		return 0, fmt.Errorf("query the end of partition %d of topic %s: %w", partition, l.cfg.Topic, err)
 	}
 	return s.End, nil
 }
 
 func (l *Log) read(ctx context.Context, s *fetch.Section, visit func(Record) error) error {
 	if err := l.reader(visit).Read(ctx, s); err != nil {
-		return fmt.Errorf("reading partition %d of topic %s: %w", s.Partition, l.cfg.Topic, err)
+		return fmt.Errorf("read partition %d of topic %s: %w", s.Partition, l.cfg.Topic, err)
 	}
 	return nil
 }
@@ -267,12 +267,12 @@ func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []Rec
 			return records, nil
 		}
 		if !Passes(err) || endsWithin(ctx, wait+fetch.OperationTimeout) {
-			return nil, fmt.Errorf("writing to partition %d of topic %s: %w", partition, l.cfg.Topic, err)
+			return nil, fmt.Errorf("write to partition %d of topic %s: %w", partition, l.cfg.Topic, err)
 		}
 		l.outages.Warn().Err(err).Str("topic", l.cfg.Topic).Int("partition", partition).Stringer("retry_in", wait).
 			Msg("failed to write to a topic, retrying")
 		if !fetch.Sleep(ctx, wait) {
-			return nil, fmt.Errorf("writing to partition %d of topic %s: %w", partition, l.cfg.Topic, errors.Join(err, ctx.Err()))
+			return nil, fmt.Errorf("write to partition %d of topic %s: %w", partition, l.cfg.Topic, errors.Join(err, ctx.Err()))
 		}
 	}
 }

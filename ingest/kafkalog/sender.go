@@ -50,7 +50,7 @@ func (s *Sender) Send(ctx context.Context, key, value []byte, headers ...ingest.
 		err = answer.Error
 	}
 	if err != nil {
-		return notTaken(fmt.Errorf("writing to topic %s: %w", s.cfg.Topic, err))
+		return notTaken(fmt.Errorf("write to topic %s: %w", s.cfg.Topic, err))
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (l *Log) Commit(next int64) error {
 		return nil
 	}
 	if err := saveCommit(l.o.Directory, next); err != nil {
-		return fmt.Errorf("committing a log offset: %w", err)
+		return fmt.Errorf("commit a log offset: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

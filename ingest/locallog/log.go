@@ -99,18 +99,18 @@ func Open(o Options) (*Log, error) {
 		o.now = time.Now
 	}
 	if err := os.MkdirAll(o.Directory, 0o750); err != nil {
-		return nil, fmt.Errorf("creating the local log directory: %w", err)
+		return nil, fmt.Errorf("create the local log directory: %w", err)
 	}
 	held, err := datadir.Lock(o.Directory)
 	if err != nil {
-		return nil, fmt.Errorf("opening the local log: %w", err)
+		return nil, fmt.Errorf("open the local log: %w", err)
 	}
 	l := &Log{
 		o: o, lock: held,
 		grown: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if err := l.restore(); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the local log: %w", err), l.close(), held.Close())
+		return nil, errors.Join(fmt.Errorf("open the local log: %w", err), l.close(), held.Close())
 	}
 	l.metrics = newMetrics(l)
 	go l.run()
@@ -183,7 +183,7 @@ func (l *Log) Append(ctx context.Context, records ...Record) (first int64, err e
 	case got := <-r.done:
 		return got.first, got.err
 	case <-ctx.Done():
-		return 0, fmt.Errorf("appending to the log: %w", ctx.Err())
+		return 0, fmt.Errorf("append to the log: %w", ctx.Err())
 	}
 }
 
@@ -268,7 +268,7 @@ func (l *Log) Close() error {
 		return ErrClosed
 	}
 	if err := errors.Join(l.close(), l.lock.Close()); err != nil {
-		return fmt.Errorf("closing the log: %w", err)
+		return fmt.Errorf("close the log: %w", err)
 	}
 	return nil
 }

@@ -582,7 +582,7 @@ func TestMetrics(t *testing.T) {
 rewardwatch_log_bytes{kind="all",log="test"} 38
 rewardwatch_log_bytes{kind="held",log="test"} 38
 rewardwatch_log_bytes{kind="max",log="test"} 1.048576e+06
-# HELP rewardwatch_log_refused_total Refused writes to the local log, by reason: log full of unjudged records, too many pending writes, or disk failure.
+# HELP rewardwatch_log_refused_total Writes rejected by the local log, by reason: log full of unjudged records, too many pending writes, or disk failure.
 # TYPE rewardwatch_log_refused_total counter
 rewardwatch_log_refused_total{log="test",reason="disk"} 0
 rewardwatch_log_refused_total{log="test",reason="full"} 0

@@ -30,7 +30,7 @@ func newMetrics(l *Log) *metrics {
 	}
 	refused := f.NewCounterVec(prometheus.CounterOpts{
 		Name: MetricRefused,
-		Help: "Refused writes to the local log, by reason: log full of unjudged records, too many pending writes, or disk failure.",
+		Help: "Writes rejected by the local log, by reason: log full of unjudged records, too many pending writes, or disk failure.",
 	}, []string{"reason"})
 	return &metrics{
 		full: refused.WithLabelValues("full"), queue: refused.WithLabelValues("queue"), disk: refused.WithLabelValues("disk"),

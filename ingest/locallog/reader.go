@@ -81,7 +81,7 @@ func (r *Reader) settle() error {
 		if size == gone { // a removed segment was complete
 			info, err := r.file.Stat()
 			if err != nil {
-				return fmt.Errorf("reading the local log: %w", err)
+				return fmt.Errorf("read the local log: %w", err)
 			}
 			size = info.Size()
 		}
@@ -104,7 +104,7 @@ func (r *Reader) settle() error {
 func (r *Reader) open(s segment) error {
 	f, err := os.Open(s.path)
 	if err != nil {
-		return fmt.Errorf("reading the local log: %w", err)
+		return fmt.Errorf("read the local log: %w", err)
 	}
 	r.file, r.segment, r.at, r.offset = f, s, 0, s.first
 	return nil
@@ -129,7 +129,7 @@ func (r *Reader) read() (head, error) {
 
 func (r *Reader) damaged(at, offset int64, err error) error {
 	if !errors.Is(err, errFrame) {
-		return fmt.Errorf("reading the log: %s: %w", r.segment.path, err)
+		return fmt.Errorf("read the log: %s: %w", r.segment.path, err)
 	}
 	return r.segment.damaged(at, offset, err, r.remedy)
 }

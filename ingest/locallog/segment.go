@@ -92,7 +92,7 @@ func (s *segment) scan() (scanned, error) {
 			found.torn = err
 			return found, nil
 		case err != nil:
-			return found, fmt.Errorf("reading %s: %w", s.path, err)
+			return found, fmt.Errorf("read %s: %w", s.path, err)
 		}
 		if found.begun == 0 {
 			found.begun = h.time
@@ -163,7 +163,7 @@ func (s *segment) frameBehind(at, next int64) (int64, bool, error) {
 	defer f.Close()
 	rest, err := io.ReadAll(io.NewSectionReader(f, at+1, s.size-at))
 	if err != nil {
-		return 0, false, fmt.Errorf("reading %s: %w", s.path, err)
+		return 0, false, fmt.Errorf("read %s: %w", s.path, err)
 	}
 	for from := 0; ; from++ {
 		i := bytes.Index(rest[from:], []byte(magic))

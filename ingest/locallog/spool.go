@@ -45,7 +45,7 @@ func (s *Spool) list() (err error) {
 	}
 	s.segments, err = list(s.directory)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("opening the local log: %w", err)
+		return fmt.Errorf("open the local log: %w", err)
 	}
 	s.listed, s.next = true, time.Now().UnixMicro()
 	for _, old := range s.segments {
@@ -83,11 +83,11 @@ func (s *Spool) Flush() error {
 		return nil
 	}
 	if err := s.ready(); err != nil {
-		return fmt.Errorf("writing to the log: %w", err)
+		return fmt.Errorf("write to the log: %w", err)
 	}
 	last := &s.segments[len(s.segments)-1]
 	if err := s.durable(s.held, last.size); err != nil {
-		return fmt.Errorf("writing to the log: %w", err)
+		return fmt.Errorf("write to the log: %w", err)
 	}
 	last.size, s.size = last.size+int64(len(s.held)), s.size+int64(len(s.held))
 	if s.held = s.held[:0]; cap(s.held) > 2*keptMemory {
@@ -191,11 +191,11 @@ func (s *Spool) Remove(needed func(from, to int64) bool) error {
 			last := s.active
 			s.active, s.failed = nil, false
 			if err := last.Close(); err != nil {
-				return fmt.Errorf("removing a log segment: %w", err)
+				return fmt.Errorf("remove a log segment: %w", err)
 			}
 		}
 		if err := os.Remove(s.segments[i].path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing a log segment: %w", err)
+			return fmt.Errorf("remove a log segment: %w", err)
 		}
 		s.size -= s.segments[i].size
 		s.segments = slices.Delete(s.segments, i, i+1)

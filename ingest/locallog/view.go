@@ -27,7 +27,7 @@ func IsLog(path string) bool {
 func OpenView(directory string) (*View, error) {
 	segments, err := list(directory)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("reading the local log: %w", err)
+		return nil, fmt.Errorf("read the local log: %w", err)
 	}
 	if len(segments) == 0 {
 		return nil, fmt.Errorf("%w in %s", ErrNoLog, directory)
@@ -38,7 +38,7 @@ func OpenView(directory string) (*View, error) {
 		err = last.unfinished(found)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the local log: %w", err)
+		return nil, fmt.Errorf("read the local log: %w", err)
 	}
 	last.size = found.end // further data is still being written
 	return &View{segments: segments, next: found.next}, nil
@@ -91,7 +91,7 @@ func (s *segment) begun() (ms int64, err error) {
 	}
 	f, err := os.Open(s.path)
 	if err != nil {
-		return 0, fmt.Errorf("reading the local log: %w", err)
+		return 0, fmt.Errorf("read the local log: %w", err)
 	}
 	defer f.Close()
 	h, err := s.headAt(f, 0)

@@ -102,14 +102,14 @@ func (l *Log) write(group []*request) (first int64, err error) {
 	}
 	if err := l.ready(); err != nil {
 		l.metrics.disk.Inc()
-		return 0, fmt.Errorf("appending to the log: %w", err)
+		return 0, fmt.Errorf("append to the log: %w", err)
 	}
 	first = l.next // only this goroutine changes it
 	l.time = max(l.time, l.o.now().UnixMilli())
 	l.buffer = appendFrame(l.buffer[:0], first, l.time, records, bodies...)
 	if err := l.durable(l.buffer, l.last().size); err != nil {
 		l.metrics.disk.Inc()
-		return 0, fmt.Errorf("appending to the log: %w", err)
+		return 0, fmt.Errorf("append to the log: %w", err)
 	}
 	if cap(l.buffer) > keptMemory {
 		l.buffer = nil
@@ -173,10 +173,10 @@ func (w *writer) durable(frame []byte, end int64) error {
 // a frame after an incomplete one could never be read.
 func (w *writer) rewind(end int64) error {
 	if err := w.active.Truncate(end); err != nil {
-		return fmt.Errorf("removing an unfinished write: %w", err)
+		return fmt.Errorf("remove an unfinished write: %w", err)
 	}
 	if err := w.active.Sync(); err != nil {
-		return fmt.Errorf("removing an unfinished write: %w", err)
+		return fmt.Errorf("remove an unfinished write: %w", err)
 	}
 	w.failed = false
 	return nil

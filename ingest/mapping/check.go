@@ -102,7 +102,7 @@ func (c Config) checkWhole(report func(path, msg string)) {
 			return
 		}
 	}
-	report("fields", "must have at least one of reward, action, outcomes and episode: records without any of them are refused")
+	report("fields", "must have at least one of reward, action, outcomes and episode: records without any of them are rejected")
 }
 
 func (c Config) checkField(full string, report func(key, msg string)) {

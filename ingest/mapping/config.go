@@ -3,12 +3,12 @@ package mapping
 
 import "encoding/json"
 
-// Config maps records with a different structure to telemetry version 1. A path selects a value: user.id,
-// items[0].price, or ["odd.name"].value. With each, paths start at the element; with columns, at the name of a column.
-// Paths with $ start at the record.
+// Config maps records with a different structure to telemetry version 1. A path selects a value: `user.id`,
+// `items[0].price`, or `["odd.name"].value`. With `each`, paths start at the element; with `columns`, at the name of a
+// column. Paths with `$` start at the record.
 type Config struct {
 	Take    []Condition      `yaml:"take"`    // conditions that a record must meet, all of them; others are left out and counted
-	Each    string           `yaml:"each"`    // path to an array or an object of events; $ is the record itself
+	Each    string           `yaml:"each"`    // path to an array or an object of events; `$` is the record itself
 	Columns []string         `yaml:"columns"` // paths to arrays of equal length, or to objects; the values at the same index or name form an event
 	Fields  map[string]Field `yaml:"fields"`  // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
 }
@@ -23,9 +23,9 @@ func (c Config) isNested() bool { return c.Each != "" || len(c.Columns) > 0 }
 type Source struct {
 	Path       string          `yaml:"path"`       // path of the value
 	Header     string          `yaml:"header"`     // header of the message
-	Key        json.RawMessage `yaml:"key"`        // true for the message key as text, or a path in a JSON key
+	Key        json.RawMessage `yaml:"key"`        // `true` for the message key as text, or a path in a JSON key
 	Index      bool            `yaml:"index"`      // use the event's index in `each` or `columns` as the value; for an object, its name
-	Expression string          `yaml:"expression"` // expression that uses record, element, key or headers
+	Expression string          `yaml:"expression"` // expression that uses `record`, `element`, `key` or `headers`
 }
 
 // Condition is a condition that a record must meet to be read. Values are compared as written.
@@ -33,21 +33,21 @@ type Condition struct {
 	Source `yaml:",inline"`
 
 	In     []Literal       `yaml:"in"`     // accepted values
-	NotIn  []Literal       `yaml:"not_in"` // refused values; a missing value is accepted
-	Exists json.RawMessage `yaml:"exists"` // whether a value other than null must exist
+	NotIn  []Literal       `yaml:"not_in"` // rejected values; a missing value is accepted
+	Exists json.RawMessage `yaml:"exists"` // whether a value other than `null` must exist
 }
 
-// Field is the source of a field of telemetry version 1. A string is short for path.
+// Field is the source of a field of telemetry version 1. A string is short for `path`.
 type Field struct {
 	Source `yaml:",inline"`
 
 	Value   json.RawMessage            `yaml:"value"`   // constant
-	Default json.RawMessage            `yaml:"default"` // value to use if missing or null
+	Default json.RawMessage            `yaml:"default"` // value to use if missing or `null`
 	Choices map[string]json.RawMessage `yaml:"choices"` // replacements for certain values
 	Scale   float64                    `yaml:"scale"`   // factor for numbers; 0 means 1
-	Unit    string                     `yaml:"unit"`    // unit of a numeric ts: s, ms, us or ns; by default inferred from its size
-	Zone    string                     `yaml:"zone"`    // time zone of a ts without an offset, such as UTC or Europe/Berlin; also allows other forms of ISO 8601 and DD.MM.YYYY
-	Last    bool                       `yaml:"last"`    // set only for the last event of each or columns
+	Unit    string                     `yaml:"unit"`    // unit of a numeric `ts`: `s`, `ms`, `us` or `ns`; by default inferred from its size
+	Zone    string                     `yaml:"zone"`    // time zone of a `ts` without an offset, such as `UTC` or `Europe/Berlin`; also allows other forms of ISO 8601 and `DD.MM.YYYY`
+	Last    bool                       `yaml:"last"`    // set only for the last event of `each` or `columns`
 }
 
 // UnmarshalText sets Path.

@@ -88,7 +88,7 @@ func ReadFiles(ctx context.Context, cfg FilesConfig, paths []string, p ingest.Pr
 		total, err = totalSize(inputs)
 	}
 	if err != nil {
-		return Counts{Refused: map[ingest.Reason]int64{}}, fmt.Errorf("reading telemetry: %w", err)
+		return Counts{Refused: map[ingest.Reason]int64{}}, fmt.Errorf("read telemetry: %w", err)
 	}
 	if cfg.Topics == nil {
 		return readInputs(ctx, cfg, 0, inputs, total, p)
@@ -242,7 +242,7 @@ func (f *fileReader) Flush(ctx context.Context) error {
 		return nil
 	}
 	if err := f.processor.Process(ctx, f.batch); err != nil {
-		return fmt.Errorf("processing record %d and those before it: %w", f.batch[len(f.batch)-1].Pos.Offset, err)
+		return fmt.Errorf("process record %d and those before it: %w", f.batch[len(f.batch)-1].Pos.Offset, err)
 	}
 	f.batch = f.batch[:0]
 	if f.decoder != nil {

@@ -391,7 +391,7 @@ func TestReadTruncated(t *testing.T) {
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("error %v, want %v", err, io.ErrUnexpectedEOF)
 			}
-			if want := fmt.Sprintf("reading %s: interrupted after %d records", path, counts.Read); !strings.HasPrefix(err.Error(), want) {
+			if want := fmt.Sprintf("read %s: interrupted after %d records", path, counts.Read); !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("error %q, want it to begin with %q", err, want)
 			}
 			if counts.Accepted < 1000 || int64(len(p.offsets)) != counts.Accepted || counts.Refused[ingest.ReasonTruncated] > 1 {

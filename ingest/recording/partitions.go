@@ -69,7 +69,7 @@ func (b *brokerPartitions) ends(ctx context.Context, partition int, until time.T
 		}
 	}
 	if err := b.Patiently(ctx, &s, find); err != nil {
-		return 0, 0, fmt.Errorf("querying the offsets of partition %d of topic %s: %w", partition, b.Kafka.Topic, err)
+		return 0, 0, fmt.Errorf("query the offsets of partition %d of topic %s: %w", partition, b.Kafka.Topic, err)
 	}
 	return s.Next, s.End, nil
 }

@@ -54,7 +54,7 @@ func ReadRanges(ctx context.Context, cfg TopicConfig, ranges []ingest.Range, p i
 	r.from.expect(sections)
 	for i, of := range ranges {
 		if err := r.readRange(ctx, of, &sections[i]); err != nil {
-			return r.counts, fmt.Errorf("reading offsets %d to %d of partition %s of topic %s: %w", of.First, of.Last, of.Partition, cfg.Kafka.Topic, err)
+			return r.counts, fmt.Errorf("read offsets %d to %d of partition %s of topic %s: %w", of.First, of.Last, of.Partition, cfg.Kafka.Topic, err)
 		}
 	}
 	return r.counts, nil

@@ -39,7 +39,7 @@ func (f *fileReader) open(ctx context.Context, in input) (*source, error) {
 	case in.path != "-":
 		file, err := openInput(in.path)
 		if err != nil {
-			return nil, fmt.Errorf("reading telemetry: %w", err)
+			return nil, fmt.Errorf("read telemetry: %w", err)
 		}
 		s.closes, raw = append(s.closes, file), file
 	case f.cfg.Stdin != nil:
@@ -160,12 +160,12 @@ func (s *source) Close() {
 // brokenOff processes the records that were read before the error.
 func (f *fileReader) brokenOff(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("reading %s: %w", name, ctx.Err())
+		return fmt.Errorf("read %s: %w", name, ctx.Err())
 	}
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF // a header that ends early; io.EOF would mean success
 	}
-	err = fmt.Errorf("reading %s: interrupted after %d records of the input: %w", name, f.counts.Read, err)
+	err = fmt.Errorf("read %s: interrupted after %d records of the input: %w", name, f.counts.Read, err)
 	return errors.Join(err, f.Flush(ctx))
 }
 

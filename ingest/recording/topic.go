@@ -58,7 +58,7 @@ func ReadTopic(ctx context.Context, cfg TopicConfig, p ingest.Processor) (Counts
 	}
 	for i := range sections {
 		if err := r.section(ctx, &sections[i]); err != nil {
-			return r.counts, fmt.Errorf("reading partition %d of topic %s: %w", sections[i].Partition, cfg.Kafka.Topic, err)
+			return r.counts, fmt.Errorf("read partition %d of topic %s: %w", sections[i].Partition, cfg.Kafka.Topic, err)
 		}
 	}
 	return r.counts, nil
@@ -168,7 +168,7 @@ func (r *topicReader) prepare(ctx context.Context) error {
 			return nil
 		}
 		if attempt == prepareAttempts || !fetch.Sleep(ctx, time.Second) {
-			return fmt.Errorf("decoding the record at %s: %w", r.decoding.Pos, err)
+			return fmt.Errorf("decode the record at %s: %w", r.decoding.Pos, err)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (r *topicReader) Flush(ctx context.Context) error {
 		return nil
 	}
 	if err := r.processor.Process(ctx, r.batch); err != nil {
-		return fmt.Errorf("processing the record at %s and those before it: %w", r.batch[len(r.batch)-1].Pos, err)
+		return fmt.Errorf("process the record at %s and those before it: %w", r.batch[len(r.batch)-1].Pos, err)
 	}
 	if r.batch = r.batch[:0]; cap(r.batch) > keptEvents {
 		r.batch = nil

@@ -38,7 +38,7 @@ func (w *Writer) prepare(ctx context.Context) (partitions int, err error) {
 		case err == nil, errors.Is(err, ErrUnfit), ctx.Err() != nil:
 			return partitions, err
 		case !kafkalog.Passes(err):
-			return 0, fmt.Errorf("preparing the topic in ingest.kafka.repartition_topic: %w", err)
+			return 0, fmt.Errorf("prepare the topic in ingest.kafka.repartition_topic: %w", err)
 		}
 		if n%30 == 0 {
 			w.Log.Warn().Err(err).Strs("brokers", w.Kafka.Brokers).Msg("waiting for the telemetry topics to repartition")

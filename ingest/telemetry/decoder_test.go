@@ -434,7 +434,7 @@ func TestRefusalsOfAMessageAreCapped(t *testing.T) {
 				}
 			})
 			if len(events) != test.accepted || refused != test.refused || kept != test.kept {
-				t.Errorf("%s: %d accepted, %d refused, %d kept", name, len(events), refused, kept)
+				t.Errorf("%s: %d accepted, %d rejected, %d kept", name, len(events), refused, kept)
 			}
 		}
 	}

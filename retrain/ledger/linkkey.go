@@ -32,7 +32,7 @@ func (l *Ledger) MakeLinkKey(ctx context.Context) (key []byte, err error) {
 	err = l.Update(ctx, func(tx *Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO link_key (id, key, made_at) VALUES (1, $1, $2) ON CONFLICT DO NOTHING`, fresh, time.Now().UnixMilli())
 		if err != nil {
-			return fmt.Errorf("storing the key for signed links: %w", err)
+			return fmt.Errorf("store the key for signed links: %w", err)
 		}
 		key, err = linkKey(ctx, tx)
 		return err

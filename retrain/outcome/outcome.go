@@ -398,7 +398,7 @@ func (f *Follower) Resume(parts ingest.Parts, groups []finding.GroupSummary) err
 	if part, has := parts[Part]; has {
 		wire, err := format.Decode(part)
 		if err != nil {
-			return fmt.Errorf("reading the outcome of a retraining: %w", err)
+			return fmt.Errorf("read the outcome of a retraining: %w", err)
 		}
 		f.live(wire)
 		f.Saved()

@@ -14,10 +14,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/apiurl"
 )
 
-// Airflow is an Airflow DAG. It requires user and password_file, or token_file.
+// Airflow is an Airflow DAG. It requires `user` and `password_file`, or `token_file`.
 type Airflow struct {
-	DAG          string `yaml:"dag"`           // id of the DAG
-	URL          string `yaml:"url"`           // base URL of the web server, without /api
+	DAG          string `yaml:"dag"`           // ID of the DAG
+	URL          string `yaml:"url"`           // base URL of the web server, without `/api`
 	Version      int    `yaml:"version"`       // 2 or 3
 	User         string `yaml:"user"`          // user who can trigger the DAG
 	PasswordFile string `yaml:"password_file"` // password of the user

@@ -9,7 +9,7 @@ import (
 // ArgoEvents is an Argo Events event source of type webhook.
 type ArgoEvents struct {
 	URL       string `yaml:"url"`        // endpoint of the event source
-	TokenFile string `yaml:"token_file"` // token of its authSecret
+	TokenFile string `yaml:"token_file"` // token of its `authSecret`
 }
 
 func (a ArgoEvents) given() bool     { return a != ArgoEvents{} }

@@ -23,12 +23,12 @@ const (
 	githubAPI     = "2022-11-28" // version of the API
 )
 
-// GitHub is a repository with workflows on repository_dispatch.
+// GitHub is a repository with workflows that run on `repository_dispatch`.
 type GitHub struct {
-	Repository string `yaml:"repository"` // owner/name
-	EventType  string `yaml:"event_type"` // event type, at most 100 characters; default: retrain.requested
+	Repository string `yaml:"repository"` // `owner/name`
+	EventType  string `yaml:"event_type"` // event type, at most 100 characters; default: `retrain.requested`
 	TokenFile  string `yaml:"token_file"` // file with a token that has write access to the repository's contents
-	URL        string `yaml:"url"`        // API URL: https://api.github.com by default; https://HOST/api/v3 for an Enterprise Server
+	URL        string `yaml:"url"`        // API URL; default: `https://api.github.com`. For GitHub Enterprise Server: `https://HOST/api/v3`
 }
 
 // maxEventType is the maximum length of an event type on GitHub, in characters.

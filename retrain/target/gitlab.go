@@ -16,10 +16,10 @@ const gitlabVariable = 120 << 10
 
 // GitLab is a pipeline in a GitLab project.
 type GitLab struct {
-	Project   string `yaml:"project"`    // number or path, such as ml/trainer
+	Project   string `yaml:"project"`    // number or path, such as `ml/trainer`
 	Ref       string `yaml:"ref"`        // branch or tag
 	TokenFile string `yaml:"token_file"` // trigger token of the project
-	URL       string `yaml:"url"`        // URL URL without /api/v4; https://gitlab.com by default
+	URL       string `yaml:"url"`        // URL URL without `/api/v4`; default: `https://gitlab.com`
 }
 
 func (g GitLab) given() bool { return g != GitLab{} }

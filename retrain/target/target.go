@@ -35,7 +35,7 @@ const (
 type Target struct {
 	Name            string              `yaml:"name"`             // name by which triggers refer to the target
 	Webhook         string              `yaml:"webhook"`          // URL of a Standard Webhooks receiver
-	SecretFile      string              `yaml:"secret_file"`      // file with the whsec_ secrets of the webhook, one per line, newest first
+	SecretFile      string              `yaml:"secret_file"`      // file with the `whsec_` secrets of the webhook, one per line, newest first
 	Timeout         model.Duration      `yaml:"timeout"`          // time limit for each attempt
 	CompletesWithin model.Duration      `yaml:"completes_within"` // time after which a request ends if its job sends no reports
 	AllowPrivate    bool                `yaml:"allow_private"`    // permit private, loopback and link-local addresses

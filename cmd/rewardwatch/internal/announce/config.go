@@ -20,7 +20,7 @@ type Config struct {
 type Target struct {
 	Name         string              `yaml:"name"`          // name in logs and metrics
 	Webhook      string              `yaml:"webhook"`       // URL of a Standard Webhooks receiver
-	SecretFile   string              `yaml:"secret_file"`   // file with the whsec_ secrets of the webhook, one per line, newest first
+	SecretFile   string              `yaml:"secret_file"`   // file with the `whsec_` secrets of the webhook, one per line, newest first
 	Timeout      model.Duration      `yaml:"timeout"`       // time limit for each attempt
 	AllowPrivate bool                `yaml:"allow_private"` // permit private, loopback and link-local addresses
 	TLS          ingest.Certificates `yaml:"tls"`           // for webhooks over HTTPS; files that change are read again

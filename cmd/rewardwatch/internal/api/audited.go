@@ -36,8 +36,8 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			return
 		}
 		if err := s.Audit.Writable(); err != nil && pattern != telemetryRoute {
-			s.log.Error().Err(err).Msg("refused a change because it cannot be recorded in the audit log")
-			s.refuse(w, http.StatusServiceUnavailable, "cannot write to the audit log, so the change was refused")
+			s.log.Error().Err(err).Msg("rejected a change because it could not be recorded in the audit log")
+			s.refuse(w, http.StatusServiceUnavailable, "the change was rejected because the audit log is not writable")
 			return
 		}
 		e := audit.Entry{Time: s.Now().UTC(), From: r.RemoteAddr, What: pattern, Object: variables(pattern, r.URL)}

@@ -73,7 +73,7 @@ func (s *Server) refuseUnread(w http.ResponseWriter, err error) {
 		s.unavailable(w, err)
 		return
 	}
-	s.log.Error().Err(err).Msg("cannot check a token")
+	s.log.Error().Err(err).Msg("failed to check a token")
 	s.refuse(w, http.StatusInternalServerError, "the token file cannot be read")
 }
 

@@ -37,7 +37,7 @@ func (s *Server) signalHistory(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, engine.ErrUnknownPolicy):
 		s.refuseOrder(w, err)
 	case err != nil:
-		s.log.Error().Err(err).Stringer("group", g.Group).Msg("cannot read the history of a signal")
+		s.log.Error().Err(err).Stringer("group", g.Group).Msg("failed to read the history of a signal")
 		s.refuse(w, http.StatusServiceUnavailable, "the history cannot be read: try again later")
 	default:
 		s.answer(w, http.StatusOK, wire.HistoryOf(g, signal, &past))

@@ -272,7 +272,7 @@ func (s *Server) orderRefusal(err error) (status int, text string) {
 			}
 		}
 	}
-	s.log.Error().Err(err).Msg("cannot carry out a request")
+	s.log.Error().Err(err).Msg("failed to carry out a request")
 	for _, reason := range []error{engine.ErrNotSaved, engine.ErrBusy, cluster.ErrUnitsAway, ledger.ErrSuspended} {
 		if errors.Is(err, reason) {
 			return http.StatusServiceUnavailable, reason.Error()

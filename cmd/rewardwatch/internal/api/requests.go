@@ -153,7 +153,7 @@ func (s *Server) changeRequest(w http.ResponseWriter, r *http.Request, change fu
 	status, reason := changeRefusal(err)
 	switch status {
 	case http.StatusServiceUnavailable:
-		s.log.Error().Err(err).Str("request", id).Msg("cannot change a retrain request")
+		s.log.Error().Err(err).Str("request", id).Msg("failed to change a retrain request")
 	case http.StatusConflict:
 		if is, err := s.view.RetrainRequest(r.Context(), id); err == nil {
 			s.answer(w, status, refusedRequest{Error: reason, State: is.State})

@@ -49,7 +49,7 @@ func newScrapes(next http.Handler) *scrapes {
 	s := &scrapes{
 		next: next, slots: make(chan struct{}, rendersAtOnce),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: names.MetricScrapesDropped, Help: "Scrapes that were refused because too many were running, or aborted because the client read too slowly.",
+			Name: names.MetricScrapesDropped, Help: "Scrapes that were rejected because too many were running, or aborted because the client read too slowly.",
 		}, []string{"reason"}),
 	}
 	s.Dropped.WithLabelValues("busy")

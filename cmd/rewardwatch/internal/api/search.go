@@ -69,7 +69,7 @@ func (s *Server) retrainRecords(w http.ResponseWriter, r *http.Request, f ledger
 	case err != nil && !begun:
 		s.refuseSearch(w, err)
 	case err != nil:
-		s.log.Error().Err(err).Msg("cannot read the ledger")
+		s.log.Error().Err(err).Msg("failed to read the ledger")
 		panic(http.ErrAbortHandler)
 	case !begun:
 		begin()
@@ -150,7 +150,7 @@ func (s *Server) askRetraining(w http.ResponseWriter, r *http.Request) {
 	}
 	status, why := changeRefusal(err)
 	if status == http.StatusServiceUnavailable {
-		s.log.Error().Err(err).Str("policy", body.Policy).Msg("cannot open a retrain request")
+		s.log.Error().Err(err).Str("policy", body.Policy).Msg("failed to open a retrain request")
 	}
 	s.refuse(w, status, why)
 }

@@ -527,7 +527,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, message string) {
 func (s *Server) answer(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		s.log.Error().Err(err).Msg("cannot encode a response as JSON")
+		s.log.Error().Err(err).Msg("failed to encode a response as JSON")
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}

@@ -25,8 +25,8 @@ func (s *Server) registerSignIn(mux *routes, people session.Access, console *pag
 	mux.HandleFunc(signin.FinishRoute, func(w http.ResponseWriter, r *http.Request) {
 		if s.Audit != nil {
 			if err := s.Audit.Writable(); err != nil {
-				s.log.Error().Err(err).Msg("refused a sign-in because it cannot be recorded in the audit log")
-				console.LoginProblem(w, r, http.StatusServiceUnavailable, "cannot write to the audit log, so the sign-in was refused")
+				s.log.Error().Err(err).Msg("rejected a sign-in because it could not be recorded in the audit log")
+				console.LoginProblem(w, r, http.StatusServiceUnavailable, "the sign-in was rejected because the audit log is not writable")
 				return
 			}
 		}
@@ -37,7 +37,7 @@ func (s *Server) registerSignIn(mux *routes, people session.Access, console *pag
 // KeepSessions makes sessions opened at the provider survive a restart, and ended sessions stay ended. It keeps them in
 // a file, which no other instance may use. Call it before Open.
 func (s *Server) KeepSessions(path string) {
-	s.sessions.Keep(path, s.cfg.OIDC.Terms(), func(err error) { s.log.Error().Err(err).Msg("cannot keep sessions") })
+	s.sessions.Keep(path, s.cfg.OIDC.Terms(), func(err error) { s.log.Error().Err(err).Msg("failed to save sessions") })
 }
 
 // sampled limits how often strangers can make the service log something.

@@ -67,7 +67,7 @@ func (s *Server) unavailable(w http.ResponseWriter, err error) {
 		s.refuse(w, http.StatusServiceUnavailable, suspensionOf(err))
 		return
 	}
-	s.log.Error().Err(err).Msg("cannot read the ledger")
+	s.log.Error().Err(err).Msg("failed to read the ledger")
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.refuse(w, http.StatusServiceUnavailable, "the ledger did not respond in time: it is busy, or the search is too large")
 		return

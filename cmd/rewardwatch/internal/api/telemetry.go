@@ -64,7 +64,7 @@ func (s *Server) refuseTelemetry(w http.ResponseWriter, err error) {
 	case errors.Is(err, receive.ErrBadBatch):
 		s.refuse(w, http.StatusBadRequest, err.Error())
 	default:
-		s.log.Error().Err(err).Msg("telemetry received over HTTP cannot be written")
+		s.log.Error().Err(err).Msg("failed to write telemetry received over HTTP")
 		w.Header().Set("Retry-After", "5")
 		s.refuse(w, http.StatusServiceUnavailable, receive.ErrUnavailable.Error()+"; send the batch again with the same Idempotency-Key")
 	}

@@ -62,7 +62,7 @@ func (g *guesses) allowed(r *http.Request) bool {
 // failedBy records that a request has a wrong token or password.
 func (g *guesses) failedBy(r *http.Request, what string) {
 	g.Refused.WithLabelValues("wrong").Inc()
-	g.log.Warn().Str("from", r.RemoteAddr).Str("path", r.URL.Path).Msg("refused a request with an invalid " + what)
+	g.log.Warn().Str("from", r.RemoteAddr).Str("path", r.URL.Path).Msg("rejected a request with an invalid " + what)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	from := clientOf(r.RemoteAddr)

@@ -44,7 +44,7 @@ func (l *Log) files() (all []file, err error) {
 	if err == nil {
 		err = errors.New("keeps being renamed")
 	}
-	return nil, fmt.Errorf("%w: listing %s: %w", ErrLog, l.path, err)
+	return nil, fmt.Errorf("%w: list %s: %w", ErrLog, l.path, err)
 }
 
 func sameFile(a, b file) bool { return a.path == b.path && a.inode == b.inode }

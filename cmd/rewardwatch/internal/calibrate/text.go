@@ -165,7 +165,7 @@ func (w *calibrationWriter) delays(delays []MeasuredDelayJSON, unit finding.Unit
 
 // calibrationSummaryText prints for people what was read, and how many groups were calibrated.
 func calibrationSummaryText(out io.Writer, s CalibrationSummaryJSON) error {
-	_, err := fmt.Fprintf(out, "Read %s: %d accepted, %d refused%s%s. %s, %d of %s calibrated.\n", terminal.Plural(int(s.Read), "record"), s.Accepted,
+	_, err := fmt.Fprintf(out, "Read %s: %d accepted, %d rejected%s%s. %s, %d of %s calibrated.\n", terminal.Plural(int(s.Read), "record"), s.Accepted,
 		s.Read-s.Accepted, terminal.ReasonsText(s.Rejected), terminal.NotTakenText(s.NotTaken), s.unit.CountSized(s.Units), s.Calibrated, terminal.Plural(s.Groups, "group"))
 	return err
 }

@@ -47,7 +47,7 @@ func TestDemoFollowsItsRetrainingToItsOutcome(t *testing.T) {
 // The demo continues if a user ends its request while the job is running.
 func TestSimDemoRunsOnWithoutItsRequest(t *testing.T) {
 	decisions := map[string]string{"The retrain request": "approve", "The simulated training job has started.": "reject"}
-	if code, said := keptDemo(t, "3s", decisions, "The service refused the job's report"); code != 0 {
+	if code, said := keptDemo(t, "3s", decisions, "The service rejected the job's report"); code != 0 {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
 }

@@ -29,7 +29,7 @@ func newGateCommand(c *terminal.Console) *cobra.Command {
 		Use:   "gate POLICY VERSION",
 		Short: "Check whether a new policy version performs as well as production",
 		Long: "Compares a policy_version with production. The version must either serve alongside production or send telemetry labeled shadow.\n" +
-			"Exits with 0 if the version is better or the same, 1 if it is worse, 2 on an error, 3 if there is not enough data, and 4 if the service refuses the request, such as for an unknown policy.\n" +
+			"Exits with 0 if the version is better or the same, 1 if it is worse, 2 on an error, 3 if there is not enough data, and 4 if the service rejects the request, for example because the policy is unknown.\n" +
 			"You can run this command as often as you like.",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completePolicies(service),

@@ -406,7 +406,7 @@ func TestInspectRefusesFilesOfOneKindWithTwoNames(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	args[1], args[2] = writeFile(t, "shows.1.ndjson", shows[0].String()), writeFile(t, "shows.2.ndjson", shows[1].String())
-	if out, errs, code := commandLine(t, args...); code != exitFine || !strings.Contains(out, "Read 800 records: 800 accepted, 0 refused.") {
+	if out, errs, code := commandLine(t, args...); code != exitFine || !strings.Contains(out, "Read 800 records: 800 accepted, 0 rejected.") {
 		t.Errorf("exit code %d: %s%s", code, errs, out)
 	}
 }

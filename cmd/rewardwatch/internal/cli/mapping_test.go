@@ -55,7 +55,7 @@ func TestValidateReadsASample(t *testing.T) {
 	good := writeFile(t, "good.yml", fmt.Sprintf(shopConfig, "request.id"))
 	records := writeFile(t, "r.ndjson", shopRecords(30, false)+`{"type":"shown","at_ms":true}`+"\n")
 	stdout, stderr, code := commandLine(t, "validate", "--sample", records, good)
-	want := "Read 31 records: 30 accepted, 1 refused; the mapping skips 3 others.\n" +
+	want := "Read 31 records: 30 accepted, 1 rejected; the mapping skips 3 others.\n" +
 		"  wrong_type  1  first at record 33: column 25: wrong_type: ts from at_ms: expected an RFC 3339 string or a Unix time\n" +
 		"\n  " + `{"type":"shown","at_ms":1795168800000,"item":{"id":"i0"},"request":{"id":"r-0"},"clicked":"yes"}` +
 		"\n  -> " + `{"ts":"2026-11-20T10:00:00Z","policy":"shop","episode_id":"r-0","action":"i0","reward":1,"terminated":true}` + "\n"
@@ -76,7 +76,7 @@ func TestValidateReadsASample(t *testing.T) {
 
 	none := writeFile(t, "none.ndjson", `{"type":"ping"}`+"\n")
 	stdout, _, code = commandLine(t, "validate", "--sample", none, good)
-	if code != exitError || stdout != "Read 0 records: 0 accepted, 0 refused; the mapping skips 1 others.\n" {
+	if code != exitError || stdout != "Read 0 records: 0 accepted, 0 rejected; the mapping skips 1 others.\n" {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	if _, stderr, code = commandLine(t, "validate", "--sample", none, "--topic", "clicks", good); code != exitError || !strings.Contains(stderr, `unknown topic "clicks"; the configuration has decisions`) {

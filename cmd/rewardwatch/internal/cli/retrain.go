@@ -34,7 +34,7 @@ func newRetrainCommand(c *terminal.Console) *cobra.Command {
 			"Delivers the request immediately. If the target cannot be reached, delivery is retried for up to 24 hours."),
 		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
 			"Ends the request without an outcome. A target that already has it is not notified: stop its job yourself. Later\n"+
-				"reports from the job are refused.\n"+
+				"reports from the job are rejected.\n"+
 				"The incident does not trigger another request. The policy's next incident can, once the trigger's cooldown is over."),
 		newRequestDecisionCommand(c, service, "withdraw", "End a request that has not been delivered",
 			"Ends the request before the target receives it. The incident does not trigger another request. A request that has been\n"+

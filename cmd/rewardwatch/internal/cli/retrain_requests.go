@@ -232,7 +232,7 @@ func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.C
 	}
 	switch before.State {
 	case ledger.StateDelivered, ledger.StateRunning:
-		c.Tell("Target %s already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.", before.Target)
+		c.Tell("Target %s already has this request. Stop its job yourself: Rewardwatch rejects its reports from now on.", before.Target)
 	case ledger.StateVerifying:
 		c.Tell("Version %s stays in use, and the request ends without an outcome.", before.NewVersion)
 	}

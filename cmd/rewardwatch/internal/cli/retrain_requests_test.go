@@ -79,7 +79,7 @@ func TestVerbsOfRequests(t *testing.T) {
 // Rejecting a request that its target has received does not stop its job, and the command says so.
 func TestRejectingADeliveredRequestWarnsOfItsJob(t *testing.T) {
 	flags := serveDesk(t, apitest.Storied())
-	const stop = "Target trainer already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.\n"
+	const stop = "Target trainer already has this request. Stop its job yourself: Rewardwatch rejects its reports from now on.\n"
 	for id, told := range map[string]string{
 		"rr_waits": "", "rr_open": "", "rr_delivered": stop, "rr_running": stop, "rr_verifying": "Version v3 stays in use, and the request ends without an outcome.\n",
 	} {

@@ -95,7 +95,7 @@ func serve(ctx context.Context, c *terminal.Console, file string, cfg *config.Co
 		select {
 		case <-hangups:
 			if err := reload(); err != nil {
-				log.Error().Err(err).Msg("cannot reload")
+				log.Error().Err(err).Msg("failed to reload the configuration")
 			}
 		case err := <-done:
 			if err == nil && errors.Is(context.Cause(running), errReload) {

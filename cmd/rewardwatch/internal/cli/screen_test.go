@@ -139,7 +139,7 @@ func TestResultsStandAboveProgress(t *testing.T) {
 	if code != exitDrift {
 		t.Errorf("exit %d", code)
 	}
-	for _, result := range []string{"\x1b[31mDRIFT     \x1b[0m", "\x1b[32mRESOLVED  \x1b[0m", "rewardwatch: refused", "Read "} {
+	for _, result := range []string{"\x1b[31mDRIFT     \x1b[0m", "\x1b[32mRESOLVED  \x1b[0m", "rewardwatch: rejected", "Read "} {
 		found := regexp.MustCompile(`(?m)^(.*)`+regexp.QuoteMeta(result)).FindAllStringSubmatch(got, -1)
 		if found == nil {
 			t.Errorf("no %q in %q", result, got)

@@ -401,8 +401,8 @@ func TestReload(t *testing.T) {
 		text, says string
 		runs       int
 	}{
-		{string(good) + "nonsense: 1\n", "cannot reload", 1},
-		{string(good) + "retrain: {recipes: ../config/testdata/bad_recipes}\n", "cannot reload", 1},
+		{string(good) + "nonsense: 1\n", "failed to reload the configuration", 1},
+		{string(good) + "retrain: {recipes: ../config/testdata/bad_recipes}\n", "failed to reload the configuration", 1},
 		{strings.Replace(string(good), "kafka: {", "kafka: {tls: {enabled: true, ca_file: /does/not/exist}, ", 1), "the new configuration is invalid; continuing with the previous one", 2},
 		{string(good), "restarting with the new configuration", 3},
 	} {

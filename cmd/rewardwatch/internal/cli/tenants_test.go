@@ -90,7 +90,7 @@ func TestServiceOfTenants(t *testing.T) {
 		var got struct{ Accepted, Refused int }
 		_, said := p.as(t, tt.agents, http.MethodPost, "/api/v1/telemetry", tt.body)
 		if err := json.Unmarshal([]byte(said), &got); err != nil || got.Accepted != tt.accepted || got.Refused != tt.refused {
-			t.Fatalf("%s: %s, %v; want %d accepted, %d refused", tt.agents, said, err, tt.accepted, tt.refused)
+			t.Fatalf("%s: %s, %v; want %d accepted, %d rejected", tt.agents, said, err, tt.accepted, tt.refused)
 		}
 	}
 	all := []string{"games:chess", "games:pong", "shop:offers", "shop:ranker"}

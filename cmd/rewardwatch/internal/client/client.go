@@ -248,7 +248,7 @@ func serviceRefusal(status string, path []string, answer []byte) error {
 	if strings.HasPrefix(status, "404 ") && len(path) > 1 && slices.Contains([]string{"gates", "incidents", "retrain-requests"}, path[0]) {
 		return fmt.Errorf("%s: %s", terminal.Printable(path[1]), terminal.Printable(said.Error))
 	}
-	return fmt.Errorf("the service refused the request (%s): %s", status, terminal.Printable(said.Error))
+	return fmt.Errorf("the service rejected the request (%s): %s", status, terminal.Printable(said.Error))
 }
 
 // ReasonFlags adds the flags for the name of the person who decides and for the reason.

@@ -47,7 +47,7 @@ type Config struct {
 	Recipes recipe.Recipes `yaml:"-"` // from the directory that Retrain names; read only by LoadForService
 }
 
-// IngestConfig configures the source of telemetry and the destination of refused records.
+// IngestConfig configures the source of telemetry and the destination of rejected records.
 type IngestConfig struct {
 	Kafka       KafkaConfig       `yaml:"kafka"`
 	Log         LogConfig         `yaml:"log"`
@@ -56,7 +56,7 @@ type IngestConfig struct {
 
 // AlertsConfig configures notifications.
 type AlertsConfig struct {
-	GrafanaURL    string                    `yaml:"grafana_url"`    // URL of the Grafana instance with the dashboards, such as https://grafana.example, for links in alerts
+	GrafanaURL    string                    `yaml:"grafana_url"`    // URL of the Grafana instance with the dashboards, such as `https://grafana.example`, for links in alerts
 	ApprovalLinks bool                      `yaml:"approval_links"` // add to alerts the signed link of a retraining that is waiting for approval; anyone who can read the alert can then decide
 	Alertmanager  alerts.AlertmanagerConfig `yaml:"alertmanager"`
 }
@@ -171,7 +171,7 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.checkLocal(report)
 	c.Ingest.DeadLetters.Check(within("ingest.dead_letters"))
 	if letters := c.Ingest.DeadLetters.Topic; letters != "" && c.Ingest.Reads(letters) {
-		report("ingest.dead_letters.topic", "must not be a telemetry topic: refused records would be read and refused again")
+		report("ingest.dead_letters.topic", "must not be a telemetry topic: rejected records would be read and rejected again")
 	}
 	c.Settings().Check(report)
 	c.checkTenants(report)

@@ -79,7 +79,6 @@ func (d *configDocs) section(path string, v reflect.Value) {
 		what = thing
 	}
 	fmt.Fprintf(&d.text, "\n## %s\n\n%s\n", path, wrapped(strings.ToUpper(what[:1])+what[1:]))
-	markdown := strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
 	var below []yamlfile.Field
 	table := ""
 	for _, f := range yamlfile.Fields(v) {
@@ -91,7 +90,7 @@ func (d *configDocs) section(path string, v reflect.Value) {
 		if meaning == "" {
 			d.t.Errorf("%s.%s has no comment, so docs/configuration.md cannot say what %s is", f.Owner, f.Field.Name, yamlfile.Join(path, f.Key))
 		}
-		row := fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Key, typeName(f.Value.Type()), defaultText(f.Value), markdown.Replace(meaning))
+		row := fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Key, typeName(f.Value.Type()), defaultText(f.Value), markdown(meaning))
 		table += strings.ReplaceAll(row, "|  |", "| |")
 	}
 	if table != "" {
@@ -100,6 +99,15 @@ func (d *configDocs) section(path string, v reflect.Value) {
 	for _, f := range below {
 		d.section(yamlfile.Join(path, f.Key), f.Value)
 	}
+}
+
+// markdown escapes a comment for a table. In code, only the bar has a meaning.
+func markdown(comment string) string {
+	parts := strings.Split(strings.ReplaceAll(comment, "|", `\|`), "`")
+	for i := 0; i < len(parts); i += 2 { // outside of code
+		parts[i] = strings.NewReplacer("<", `\<`, "*", `\*`).Replace(parts[i])
+	}
+	return strings.Join(parts, "`")
 }
 
 // wrapped breaks prose into lines of at most 120 characters.

@@ -54,7 +54,7 @@ func (c *Config) refusedOrders(report func(path, msg string)) {
 		}
 		for _, glob := range globs {
 			if match, frozen := c.frozen(glob); frozen {
-				report(fmt.Sprintf("triggers[%d].recipe", i), fmt.Sprintf("recipe %q requests %s, which is refused for policies that match %q: it requires learning: continuous", t.Recipe, how.Kind, match))
+				report(fmt.Sprintf("triggers[%d].recipe", i), fmt.Sprintf("recipe %q requests %s, which is not allowed for policies that match %q: it requires learning: continuous", t.Recipe, how.Kind, match))
 				break
 			}
 		}

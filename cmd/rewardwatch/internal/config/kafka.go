@@ -16,8 +16,8 @@ import (
 )
 
 // KafkaConfig configures the topics that contain telemetry. They must not be compacted. For a single topic with
-// telemetry version 1, set topic; for several topics or other formats, set topics. You can append topics later, but not
-// reorder them. Records of aborted transactions are skipped.
+// telemetry version 1, set `topic`; for several topics or other formats, set `topics`. You can append topics later, but
+// not reorder them. Records of aborted transactions are skipped.
 type KafkaConfig struct {
 	ingest.KafkaConfig `yaml:",inline"`
 	Topics             []format.Topic `yaml:"topics"` // topics of the telemetry, instead of topic

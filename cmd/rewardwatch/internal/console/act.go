@@ -129,7 +129,7 @@ func (c *Console) decidable(ctx context.Context, ordered []requestLine) []actReq
 		}
 		history, err := c.desk.History(ctx, line.ID)
 		if err != nil {
-			c.log.Error().Err(err).Msg("cannot read the ledger")
+			c.log.Error().Err(err).Msg("failed to read the ledger")
 			return nil
 		}
 		out = append(out, actRequest{requestLine: line, Seen: len(history), Verbs: verbs, Effect: words.EffectOf(line.state)})

@@ -239,7 +239,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name 
 	}
 	var b bytes.Buffer
 	if err := c.layout[name].ExecuteTemplate(&b, "layout", p); err != nil {
-		c.log.Error().Err(err).Str("page", name).Msg("cannot write a page")
+		c.log.Error().Err(err).Str("page", name).Msg("failed to render a page")
 		status, p.Data = http.StatusInternalServerError, troublePage{Title: "Internal error", Text: "This page can't be displayed. See the service log for details."}
 		b.Reset()
 		if err := c.layout["trouble.html"].ExecuteTemplate(&b, "layout", p); err != nil {

@@ -104,7 +104,7 @@ func (c *Console) may(r *http.Request, any access.Right) (session.Person, error)
 	case err == nil && !who.Role.Permits(any):
 		return who, fmt.Errorf("%w: it is %q", errRole, who.Role)
 	case err != nil && !errors.Is(err, session.ErrLoginNeeded) && !errors.Is(err, session.ErrNotLocal):
-		c.log.Error().Err(err).Msg("cannot check a token")
+		c.log.Error().Err(err).Msg("failed to check a token")
 	}
 	return who, err
 }
@@ -263,7 +263,7 @@ func (c *Console) refusal(err error) (status int, text string) {
 	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
 		return http.StatusServiceUnavailable, sentence(said) + " Check the result once it is available."
 	}
-	c.log.Error().Err(err).Msg("cannot carry out a decision")
+	c.log.Error().Err(err).Msg("failed to carry out a decision")
 	if errors.Is(err, context.DeadlineExceeded) {
 		return http.StatusServiceUnavailable, "The ledger did not respond in time. Check whether the decision was saved."
 	}

@@ -154,7 +154,7 @@ func TestATokenThatCannotBeReadIsNotShown(t *testing.T) {
 			t.Errorf("gives %d\n%s", w.Code, w.Body)
 		}
 	}
-	if r.desk.decided != 0 || !strings.Contains(r.log.String(), "cannot check a token") {
+	if r.desk.decided != 0 || !strings.Contains(r.log.String(), "failed to check a token") {
 		t.Errorf("%d decisions, log %s", r.desk.decided, r.log.String())
 	}
 }

@@ -39,7 +39,7 @@ func (c *Console) donePart(i *alerts.Incident, d *incidentPage) donePart {
 func (c *Console) tellPeople(ctx context.Context, line *requestLine, q ledger.Request) {
 	history, err := c.desk.History(ctx, q.ID)
 	if err != nil {
-		c.log.Error().Err(err).Msg("cannot read the ledger")
+		c.log.Error().Err(err).Msg("failed to read the ledger")
 		return
 	}
 	line.peopleFrom(q, history)

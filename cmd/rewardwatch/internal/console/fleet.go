@@ -191,7 +191,7 @@ func (c *Console) unfinished(ctx context.Context) (lines []requestLine, more, fa
 	defer cancel()
 	requests, err := c.desk.Unfinished(ctx, maxAttention+1)
 	if err != nil {
-		c.log.Error().Err(err).Msg("cannot read the ledger")
+		c.log.Error().Err(err).Msg("failed to read the ledger")
 		return nil, false, true
 	}
 	return requestLines(requests[:min(len(requests), maxAttention)]), len(requests) > maxAttention, false
@@ -238,7 +238,7 @@ func (c *Console) unmended(ctx context.Context, incidents []alerts.Incident) map
 		asked++
 		requests, _, err := c.desk.Search(ctx, ledger.Filter{Policy: i.Group.Policy, Limit: maxAttention})
 		if err != nil {
-			c.log.Error().Err(err).Msg("cannot read the ledger")
+			c.log.Error().Err(err).Msg("failed to read the ledger")
 			return out
 		}
 		own := words.OfIncident(requests, i.ID)

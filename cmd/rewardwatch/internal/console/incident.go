@@ -545,7 +545,7 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		judged, err = c.desk.Decisions(ctx, i.ID, maxJudged)
 	}
 	if err != nil {
-		c.log.Error().Err(err).Msg("cannot read the ledger")
+		c.log.Error().Err(err).Msg("failed to read the ledger")
 		d.Ledger = ledgerTrouble(err)
 		return
 	}

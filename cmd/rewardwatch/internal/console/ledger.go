@@ -88,7 +88,7 @@ func (d *ledgerPage) search(ctx context.Context, c *Console) int {
 		return http.StatusBadRequest
 	}
 	if err != nil {
-		c.log.Error().Err(err).Msg("cannot read the ledger")
+		c.log.Error().Err(err).Msg("failed to read the ledger")
 		d.Problem = ledgerTrouble(err)
 		return http.StatusServiceUnavailable
 	}

@@ -118,7 +118,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 		c.showLogin(w, r, http.StatusUnauthorized, d)
 		return
 	case err != nil:
-		c.log.Error().Err(err).Msg("cannot check a token")
+		c.log.Error().Err(err).Msg("failed to check a token")
 		d.Problem = "The token cannot be checked right now."
 		c.showLogin(w, r, http.StatusInternalServerError, d)
 		return

@@ -21,7 +21,7 @@ func (c *Console) pastOf(ctx context.Context, g ingest.Group, unit finding.UnitN
 	defer cancel()
 	record, err := c.view.History(ctx, g)
 	if err != nil {
-		c.log.Debug().Err(err).Stringer("group", g).Msg("cannot show the history of a signal")
+		c.log.Debug().Err(err).Stringer("group", g).Msg("failed to show the history of a signal")
 	}
 	return plots.Past{Record: record, Changes: plots.ChangesOf(&record, c.view.Course(g).Changes), Unit: unit}
 }

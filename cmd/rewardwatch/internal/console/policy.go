@@ -213,7 +213,7 @@ func (c *Console) requestsOf(ctx context.Context, policy string) (lines []reques
 	defer cancel()
 	requests, more, err := c.desk.Search(ctx, ledger.Filter{Policy: policy, Limit: maxOfPolicy})
 	if err != nil {
-		c.log.Error().Err(err).Msg("cannot read the ledger")
+		c.log.Error().Err(err).Msg("failed to read the ledger")
 		return nil, false, true
 	}
 	return requestLines(requests), more, false

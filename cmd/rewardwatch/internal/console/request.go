@@ -99,7 +99,7 @@ func (c *Console) showRequest(w http.ResponseWriter, r *http.Request, status int
 		c.missing(w, r, "Request not found.")
 		return
 	case err != nil:
-		c.log.Error().Err(err).Msg("cannot read the ledger")
+		c.log.Error().Err(err).Msg("failed to read the ledger")
 		c.trouble(w, r, http.StatusServiceUnavailable, ledgerTrouble(err), form)
 		return
 	}

@@ -51,6 +51,6 @@ func (c *Console) trouble(w http.ResponseWriter, r *http.Request, status int, te
 
 // crossSite refuses a form from another site.
 func (c *Console) crossSite(w http.ResponseWriter, r *http.Request) {
-	c.others.Warn().Str("from", r.RemoteAddr).Str("origin", fmt.Sprintf("%.200s", r.Header.Get("Origin"))).Msg("refused a form from another site")
-	c.show(w, r, http.StatusForbidden, "trouble.html", troublePage{Title: "Refused", Text: sentence(errCrossSite)})
+	c.others.Warn().Str("from", r.RemoteAddr).Str("origin", fmt.Sprintf("%.200s", r.Header.Get("Origin"))).Msg("rejected a form from another site")
+	c.show(w, r, http.StatusForbidden, "trouble.html", troublePage{Title: "Request rejected", Text: sentence(errCrossSite)})
 }

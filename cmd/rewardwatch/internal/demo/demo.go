@@ -279,7 +279,7 @@ func (d *demo) followed(ctx context.Context, page, incident string) error {
 func (d *demo) delivery() error {
 	order := d.receiver.got()
 	if order.err != nil {
-		return fmt.Errorf("demo: the receiver refused the webhook: %w", order.err)
+		return fmt.Errorf("demo: the receiver rejected the webhook: %w", order.err)
 	}
 	d.say("The webhook receiver received retrain request %s for incident %s. The signature is valid.", order.id, order.incident)
 	d.say("The recipe expects the new version to achieve: %s.", order.expected)

@@ -73,7 +73,7 @@ func (d *demo) report(ctx context.Context, page, id string, status map[string]st
 	case http.StatusOK:
 		return true, nil
 	case http.StatusConflict:
-		d.say("The service refused the job's report because the request has ended. The policy is unchanged.")
+		d.say("The service rejected the job's report because the request has ended. The policy is unchanged.")
 		return false, nil
 	default:
 		return false, fmt.Errorf("demo: report the status of the job: %s: %s", answer.Status, text)

@@ -26,7 +26,7 @@ type CheckpointConfig struct {
 // PolicyConfig configures how policies are monitored. The first entry that matches applies. A policy that matches no entry is
 // not monitored. Without entries, every policy is monitored with the defaults.
 type PolicyConfig struct {
-	Match        string `yaml:"match"` // glob for the name of the policy; * also matches slashes
+	Match        string `yaml:"match"` // glob for the name of the policy; `*` also matches slashes
 	watch.Config `yaml:",inline"`
 	Feedback     feedback.Config `yaml:"feedback"`
 }
@@ -34,8 +34,8 @@ type PolicyConfig struct {
 // FleetConfig configures a false alarm budget for all policies together. The stricter of a policy's own budget and an
 // equal share of this budget applies.
 type FleetConfig struct {
-	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period set by per; 0 for no budget
-	Per      watch.Per `yaml:"per"`      // period of the budget, written as in policies[].false_alarms
+	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period set by `per`; 0 for no budget
+	Per      watch.Per `yaml:"per"`      // period of the budget, written as in `policies[].false_alarms`
 	Policies int       `yaml:"policies"` // number of policies that share the budget; with more policies, the budget is exceeded and a warning is logged
 }
 

@@ -208,7 +208,7 @@ func isTopic(args []string) (bool, error) {
 		absent := errors.Is(err, fs.ErrNotExist) && arg != "-"
 		switch {
 		case err != nil && !absent && arg != "-":
-			return false, fmt.Errorf("reading telemetry: %w", err)
+			return false, fmt.Errorf("read telemetry: %w", err)
 		case i > 0 && absent != (missing != ""):
 			return false, fmt.Errorf("%q is not a file, and topics cannot be combined with files", cmp.Or(missing, arg))
 		case absent:

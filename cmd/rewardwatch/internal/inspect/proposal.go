@@ -60,7 +60,7 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	}
 	b.WriteString("  dead_letters:\n")
 	writeSettings(&b, "    ", section(&cfg.Ingest.DeadLetters, &defaults.Ingest.DeadLetters, map[string]string{
-		"directory": "refused records are stored here with the reason",
+		"directory": "rejected records are stored here with the reason",
 	}))
 	b.WriteString("checkpoint:\n")
 	writeSettings(&b, "  ", section(&cfg.Checkpoint, &defaults.Checkpoint, map[string]string{

@@ -40,7 +40,7 @@ func inspectionText(out io.Writer, r inspection, proposal bool) error {
 }
 
 func (w *inspectionWriter) heading(r inspection) {
-	fmt.Fprintf(w, "Read %s: %d accepted, %d refused%s.\n", terminal.Plural(int(r.Read), "record"), r.Accepted, r.Read-r.Accepted, terminal.NotTakenText(r.NotTaken))
+	fmt.Fprintf(w, "Read %s: %d accepted, %d rejected%s.\n", terminal.Plural(int(r.Read), "record"), r.Accepted, r.Read-r.Accepted, terminal.NotTakenText(r.NotTaken))
 	var rows [][]string
 	for _, f := range r.Refused {
 		rows = append(rows, []string{"  " + string(f.Reason), fmt.Sprint(f.Records), "first at " + w.place(f.First) + ": " + f.Message})

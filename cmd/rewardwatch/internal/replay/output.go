@@ -223,7 +223,7 @@ func scoreLines(index int64, g finding.GroupSummary) []ScoreRecord {
 func summaryText(w io.Writer, s SummaryRecord) error {
 	p := terminal.PaintFor(w)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Read %s: %d accepted, %d refused%s%s. %s.\n", terminal.Plural(int(s.Read), "record"), s.Accepted, s.Read-s.Accepted,
+	fmt.Fprintf(&b, "Read %s: %d accepted, %d rejected%s%s. %s.\n", terminal.Plural(int(s.Read), "record"), s.Accepted, s.Read-s.Accepted,
 		terminal.ReasonsText(s.Rejected), terminal.NotTakenText(s.NotTaken), s.unit.CountSized(s.Units))
 	if s.Units == 0 && s.Accepted > 0 {
 		fmt.Fprintf(&b, "Nothing to judge: %s.\n", s.why)

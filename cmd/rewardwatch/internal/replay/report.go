@@ -74,7 +74,7 @@ func readFacts(o replayOptions, files []string, counts recording.Counts, units i
 	}
 	return append(facts,
 		words.Fact{"config", config},
-		words.Fact{"records", fmt.Sprintf("%s: %s accepted, %s refused%s%s", terminal.Thousands(counts.Read), terminal.Thousands(counts.Accepted),
+		words.Fact{"records", fmt.Sprintf("%s: %s accepted, %s rejected%s%s", terminal.Thousands(counts.Read), terminal.Thousands(counts.Accepted),
 			terminal.Thousands(counts.Read-counts.Accepted), terminal.ReasonsText(refused), terminal.NotTakenText(counts.LeftOut))},
 		words.Fact{unit.Sized(), terminal.Thousands(units)})
 }

@@ -13,7 +13,7 @@ const longest = 1000
 // Text prints a report for people.
 func (r *Report) Text(out io.Writer) error {
 	w := &terminal.Sheet{}
-	fmt.Fprintf(w, "Read %s: %d accepted, %d refused%s.\n", terminal.Plural(int(r.Read), "record"), r.Accepted, r.Read-r.Accepted, terminal.NotTakenText(r.NotTaken))
+	fmt.Fprintf(w, "Read %s: %d accepted, %d rejected%s.\n", terminal.Plural(int(r.Read), "record"), r.Accepted, r.Read-r.Accepted, terminal.NotTakenText(r.NotTaken))
 	var rows [][]string
 	for _, f := range r.Refused {
 		rows = append(rows, []string{"  " + string(f.Reason), fmt.Sprint(f.Records), fmt.Sprintf("first at record %d: %s", f.First, terminal.Printable(f.Message))})

@@ -36,10 +36,10 @@ const (
 var ErrUnavailable = errors.New("secret unavailable")
 
 // Secret configures a secret that the service writes to a file, with mode 600, before it reads any secrets. The
-// directory must exist, and should be in memory, such as systemd's RuntimeDirectory.
+// directory must exist, and should be in memory, such as systemd's `RuntimeDirectory`.
 type Secret struct {
-	File    string         `yaml:"file"`    // file to write, for use in keys that end in _file
-	Env     string         `yaml:"env"`     // environment variable with the secret; required unless command is set
+	File    string         `yaml:"file"`    // file to write, for use in keys that end in `_file`
+	Env     string         `yaml:"env"`     // environment variable with the secret; required unless `command` is set
 	Command []string       `yaml:"command"` // program and arguments, run without a shell; its output is the secret
 	Every   model.Duration `yaml:"every"`   // interval at which the command runs again. If it fails, the file is kept
 	Timeout model.Duration `yaml:"timeout"` // time limit for the command

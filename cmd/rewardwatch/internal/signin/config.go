@@ -15,25 +15,25 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
-// Config is the OpenID Connect provider at which people log in to the console, with the authorization code flow and
-// PKCE. Register the service there as a client with the redirect URI `EXTERNAL_URL/login/oidc/callback`. The secret is
-// read for each login, and the service starts while the provider is down. All addresses that the provider names must
-// use https, unless they and the issuer have loopback addresses. Claims come from the ID token, or from the userinfo
-// endpoint if it lacks them. If one of them is `email`, people whose address the provider has not verified
-// (`email_verified: false`) cannot log in. The role is assigned at login. Each instance has its own sessions. Sessions
-// survive a restart, unless one of these keys other than `title`, `client_secret_file` and `ca_file` has changed. In a
-// cluster, they end when their instance stops.
+// Config is the OpenID Connect provider with which users log in to the console. Rewardwatch uses the authorization code
+// flow with PKCE. Register the service with the provider as a client with the redirect URI
+// `EXTERNAL_URL/login/oidc/callback`. The secret is read for each login, and the service can start while the provider is
+// down. All endpoints of the provider must use HTTPS, unless they and the issuer have loopback addresses. Claims are read
+// from the ID token, or from the userinfo endpoint if the token lacks them. If a claim is `email`, users whose address is
+// not verified (`email_verified: false`) cannot log in. The role is assigned at login. Each instance has its own
+// sessions. Sessions survive a restart, unless a key other than `title`, `client_secret_file` and `ca_file` has changed.
+// In a cluster, sessions end when their instance stops.
 type Config struct {
-	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; requires https, except for a loopback address
+	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as `https://keycloak.example/realms/ops`; requires HTTPS, except for a loopback address
 	Title            string         `yaml:"title"`              // name of the provider on the login page
-	ClientID         string         `yaml:"client_id"`          // client id registered with the provider
+	ClientID         string         `yaml:"client_id"`          // client ID registered with the provider
 	ClientSecretFile string         `yaml:"client_secret_file"` // file with the client secret; not set for a public client
 	CAFile           string         `yaml:"ca_file"`            // PEM file with CA certificates; default: the system's CAs
 	Scopes           []string       `yaml:"scopes"`             // scopes to request in addition to `openid`
-	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log; choose a claim that people cannot change themselves
-	RolesClaim       string         `yaml:"roles_claim"`        // claim with a person's groups or roles; dots separate nested keys, as in `realm_access.roles`
+	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log; choose a claim that users cannot change themselves
+	RolesClaim       string         `yaml:"roles_claim"`        // claim with the groups or roles of a user; dots separate nested keys, as in `realm_access.roles`
 	Roles            []Mapping      `yaml:"roles"`              // roles of those who have a value; the one that permits most counts, and no one else can log in
-	Session          model.Duration `yaml:"session"`            // how long a login lasts, at most 7d
+	Session          model.Duration `yaml:"session"`            // how long a login lasts, at most `7d`
 }
 
 // Mapping assigns a role to everyone with a given value in the roles claim.

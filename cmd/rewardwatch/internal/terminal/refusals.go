@@ -14,6 +14,6 @@ type Refusals struct {
 // Refuse prints a refused record if it is one of the first.
 func (r *Refusals) Refuse(e *ingest.RecordError, _ []byte) {
 	if r.named++; r.named <= refusalsShown {
-		r.Console.Tell("rewardwatch: refused: %v", e)
+		r.Console.Tell("rewardwatch: rejected: %v", e)
 	}
 }

@@ -38,7 +38,7 @@ report() {
 }
 
 # succeeded reports the new version. The service may be restarting, so this retries for some minutes, unless the service
-# rejects the report (exit code 4), for example because the request is closed. The version is in service even if it is
+# refuses the report (exit code 4), for example because the request is closed. The version is in service even if it is
 # not reported: the stage does not fail, and no failure is reported if it is stopped in the meantime.
 closed=
 succeeded() {

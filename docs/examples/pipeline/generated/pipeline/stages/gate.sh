@@ -98,8 +98,8 @@ while true; do
     answered=yes
     ;;
   4)
-    # If the first request is rejected, retrying does not help.
-    echo "The service rejected the request." >&2
+    # If the first request is refused, retrying will not help.
+    echo "The service refused the request." >&2
     [ -n "$answered" ] || exit 1
     ;;
   *) echo "The service did not respond." >&2 ;;
