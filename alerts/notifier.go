@@ -493,7 +493,7 @@ func (t *tracked) message(now time.Time) message {
 // remember records what an Alertmanager has accepted.
 func (n *Notifier) remember(told []note) {
 	if err := n.notes.add(told); err != nil { // without the lock: Update and Resync must not wait for a disk or a broker
-		n.log.Error().Err(err).Msg("alerts may be sent again after a crash")
+		n.log.Error().Err(err).Msg("failed to record sent alerts; they may be sent again after a crash")
 	}
 }
 

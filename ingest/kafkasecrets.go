@@ -96,7 +96,7 @@ func (c SASLConfig) password() (string, error) {
 	if c.PasswordEnv != "" {
 		password := os.Getenv(c.PasswordEnv)
 		if password == "" {
-			return "", fmt.Errorf("environment variable %s, which holds the Kafka password, is empty", c.PasswordEnv)
+			return "", fmt.Errorf("environment variable %s, which must contain the Kafka password, is empty", c.PasswordEnv)
 		}
 		return password, nil
 	}

@@ -45,6 +45,6 @@ func (c BreakerConfig) decide(ctx context.Context, tx *ledger.Tx, policy string,
 	if err != nil || !now.Before(tripped[policy]) {
 		return ledger.Decision{}, err
 	}
-	return ledger.Decision{Reason: ledger.BreakerOpen, Detail: fmt.Sprintf("the last %d retrainings missed their contract or failed; paused until %s, or until a retraining requested by a person meets its contract",
+	return ledger.Decision{Reason: ledger.BreakerOpen, Detail: fmt.Sprintf("the last %d retrainings missed their contract or failed; paused until %s, or until a manually requested retraining meets its contract",
 		c.After, tripped[policy].UTC().Format(time.RFC3339))}, nil
 }

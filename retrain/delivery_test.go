@@ -149,7 +149,7 @@ func testGoneDisablesTheTarget(t *testing.T, on storage) {
 			# HELP rewardwatch_webhook_target_disabled 1 if the target responded with 410 Gone and is disabled, 0 otherwise.
 			# TYPE rewardwatch_webhook_target_disabled gauge
 			rewardwatch_webhook_target_disabled{target="trainer"} 1
-			# HELP rewardwatch_webhooks_given_up_total Total deliveries given up, after repeated failures or because a retry could not succeed.
+			# HELP rewardwatch_webhooks_given_up_total Deliveries that were given up, after repeated failures or because a retry could not succeed.
 			# TYPE rewardwatch_webhooks_given_up_total counter
 			rewardwatch_webhooks_given_up_total{target="trainer"} 2
 		`

@@ -209,7 +209,7 @@ func fates() map[string]fate {
 		},
 		"late":     {reason: "DeadlineExceeded", deletes: true, state: ledger.StateFailed, why: "the Job reached its time limit of 6h0m0s"},
 		"deleted":  {deletes: true, state: ledger.StateFailed, why: "the Job was deleted before it ended"},
-		"wordless": {pod: exited("Succeeded", 0, ""), state: ledger.StateFailed, why: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that REWARDWATCH_RESULT names`},
+		"wordless": {pod: exited("Succeeded", 0, ""), state: ledger.StateFailed, why: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} to the file in REWARDWATCH_RESULT`},
 	}
 }
 

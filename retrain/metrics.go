@@ -118,7 +118,7 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can request another retraining from the target.", []string{"policy", "target"}, nil),
 		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 if triggers are paused for the policy because its most recent retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests in the ledger that could not be delivered.", []string{"target"}, nil),
-		givenUp:     prometheus.NewDesc(MetricGivenUp, "Total deliveries given up, after repeated failures or because a retry could not succeed.", []string{"target"}, nil),
+		givenUp:     prometheus.NewDesc(MetricGivenUp, "Deliveries that were given up, after repeated failures or because a retry could not succeed.", []string{"target"}, nil),
 		circuit:     prometheus.NewDesc(MetricCircuitOpen, "1 if the target receives only one request at a time after repeated failures, 0 otherwise.", []string{"target"}, nil),
 		disabled:    prometheus.NewDesc(MetricTargetDisabled, "1 if the target responded with 410 Gone and is disabled, 0 otherwise.", []string{"target"}, nil),
 	}

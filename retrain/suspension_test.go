@@ -95,7 +95,7 @@ rewardwatch_retrain_ledger_suspended `
 
 		r.putBack(nil) // as a full disk may leave it
 		r.pass(2 * ledger.LongestProbe)
-		if err := r.Suspended(); err == nil || !strings.Contains(err.Error(), "lacks tables") {
+		if err := r.Suspended(); err == nil || !strings.Contains(err.Error(), "tables are missing") {
 			t.Errorf("suspended with an empty file: %v", err)
 		}
 		check(t, os.Remove(r.cfg.Ledger.SQLite))
@@ -213,7 +213,7 @@ func TestMissingTableSuspends(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.pass(2 * time.Minute)
-		if err := r.Suspended(); err == nil || !strings.HasSuffix(err.Error(), "its file lacks tables") {
+		if err := r.Suspended(); err == nil || !strings.HasSuffix(err.Error(), "its tables are missing") {
 			t.Errorf("suspended: %v", err)
 		}
 		rename("elsewhere", "decisions")

@@ -114,7 +114,7 @@ func shownByEstimates() []finding.Shown {
 func checkCause(c alerts.Cause) string {
 	switch {
 	case c.NeedsPerson():
-		return fmt.Sprintf("%s never triggers a retraining, because the policy would learn the fault; a person can request one (rewardwatch retrain request)", c)
+		return fmt.Sprintf("%s never triggers a retraining, because the policy would learn the fault; request one manually (rewardwatch retrain request)", c)
 	case !slices.Contains([]alerts.Cause{alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown}, c):
 		return fmt.Sprintf("must be %s, %s or %s, not %q", alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown, c)
 	}

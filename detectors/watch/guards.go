@@ -154,7 +154,7 @@ func (l GuardLimit) check(report func(key, msg string)) {
 	case l.Causes != nil && len(l.Causes) == 0:
 		report("causes", "must not be empty")
 	case l.kinds() != 1:
-		report("name", "needs exactly one of actions, range, outcome, return_below, largest_share, entropy and causes")
+		report("name", "requires exactly one of actions, range, outcome, return_below, largest_share, entropy and causes")
 	}
 	for i, c := range l.Causes {
 		if !slices.Contains(GuardCauses(), c) {

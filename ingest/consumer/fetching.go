@@ -135,7 +135,7 @@ func (p *reader) compacted(f *fetch.Found) {
 	}
 	p.missed(gap)
 	p.c.outages.Error().Str("topic", p.topic.Name).Int32("partition", p.id).Int64("next", p.read).Int64("records", gap).
-		Msg("records were removed before they were read: a telemetry topic needs cleanup.policy=delete")
+		Msg("records were removed before they were read: a telemetry topic requires cleanup.policy=delete")
 }
 
 // Flush passes the batch to the state. After an error, the partition must not be read any further.

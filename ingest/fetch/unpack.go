@@ -24,7 +24,7 @@ const (
 )
 
 // errWindow means that decompressing a record batch would exceed the memory limit.
-var errWindow = errors.New("decompressing it needs more than 64 MiB of memory")
+var errWindow = errors.New("decompressing it requires more than 64 MiB of memory")
 
 // unpacker decompresses record batches as streams. Its memory does not depend on the decompressed size.
 type unpacker struct {

@@ -187,7 +187,7 @@ const maxResult = 64 << 10
 
 // version reads the policy_version that the program reports.
 func (r run) version() (string, error) {
-	const wanted = `{"policy_version": "..."} into the file that ` + variablePrefix + `RESULT names`
+	const wanted = `{"policy_version": "..."} to the file in ` + variablePrefix + `RESULT`
 	info, err := os.Stat(r.file(resultFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

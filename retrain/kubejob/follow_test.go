@@ -150,7 +150,7 @@ func TestReportsOnJobsThatEnded(t *testing.T) {
 		"no version": {
 			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", "done"))),
 			map[string]any{"/a/train": "done\n"},
-			training.Report{State: training.Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that REWARDWATCH_RESULT names`, Log: "done\n"},
+			training.Report{State: training.Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} to the file in REWARDWATCH_RESULT`, Log: "done\n"},
 		},
 		"pods gone": {complete, items(), nil, training.Report{State: training.Failed, Error: "the Job succeeded, but its pods were deleted before the service could read the version it produced"}},
 		"failed twice": {

@@ -265,7 +265,7 @@ func (j job) report(c condition, p *pod) training.Report {
 		case p == nil:
 			return training.Report{State: training.Failed, Error: "the Job succeeded, but its pods were deleted before the service could read the version it produced"}
 		case p.version() == "":
-			return training.Report{State: training.Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that ` + variablePrefix + "RESULT names"}
+			return training.Report{State: training.Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} to the file in ` + variablePrefix + "RESULT"}
 		}
 		return training.Report{State: training.Succeeded, Version: p.version()}
 	}

@@ -39,7 +39,7 @@ func (c Config) postgresURL() (string, error) {
 	if c.PostgresURLEnv != "" {
 		text := strings.TrimSpace(os.Getenv(c.PostgresURLEnv))
 		if text == "" {
-			return "", fmt.Errorf("environment variable %s, which holds the PostgreSQL URL, is empty", c.PostgresURLEnv)
+			return "", fmt.Errorf("environment variable %s, which must contain the PostgreSQL URL, is empty", c.PostgresURLEnv)
 		}
 		return text, nil
 	}

@@ -18,7 +18,7 @@ const (
 	Improvement      Reason = "improvement"        // the signals are better than the baseline, and the trigger ignores improvements
 	CauseNeedsPerson Reason = "cause_needs_person" // such as the reward function or the telemetry: retraining would learn the fault
 	CauseUnsettled   Reason = "cause_unsettled"    // may turn out to need a person: more evidence is expected
-	GuardTripped     Reason = "guard_tripped"      // a person must decide what to do about a tripped guard
+	GuardTripped     Reason = "guard_tripped"      // a tripped guard requires a manual decision
 	Cooldown         Reason = "cooldown"           // the trigger recently opened a request for this policy
 	OpenRequest      Reason = "open_request"       // the policy has an unfinished request
 	BreakerOpen      Reason = "breaker_open"       // the last retrainings of the policy missed or failed

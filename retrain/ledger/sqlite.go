@@ -215,7 +215,7 @@ func whyFile(err error) string {
 	case sqlite3.SQLITE_IOERR:
 		return "its file cannot be read or written"
 	case sqlite3.SQLITE_ERROR:
-		return "its file lacks tables"
+		return "its tables are missing"
 	}
 	return "its file cannot be used"
 }

@@ -26,7 +26,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"tests/test_enjoy.py":  "def test():\n    gym.make('Wrong-v0')\n",
 				"requirements-dev.txt": "pytest==8.0.0\n",
 			},
-			[]string{"- sb3_contrib==2.9.2 # setup.py requires >=2.7.0,<3.0", "- gymnasium==1.2.2", "  # - odd-thing #", "- tqdm==", "- stable-baselines3==2.9.2 # the generated scripts need it", `  - {id: "CartPole-v1"}`, "name: PPO"},
+			[]string{"- sb3_contrib==2.9.2 # setup.py requires >=2.7.0,<3.0", "- gymnasium==1.2.2", "  # - odd-thing #", "- tqdm==", "- stable-baselines3==2.9.2 # required by the generated scripts", `  - {id: "CartPole-v1"}`, "name: PPO"},
 			"pytest", 0,
 		},
 		"single files": {
@@ -58,7 +58,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"docs/conf.py":             "gym.make('Wrong-v0')\n",
 				"scripts/readme_figure.py": "print('figure')\n",
 			},
-			[]string{"- stable-baselines3[extra]==2.1.0 # the lock", "- odd==0.4 # the lock", "name: DQN", `  - {id: "road_env:fast-road-v0"}`, "steps: 20000"},
+			[]string{"- stable-baselines3[extra]==2.1.0 # from the lock file", "- odd==0.4 # from the lock file", "name: DQN", `  - {id: "road_env:fast-road-v0"}`, "steps: 20000"},
 			"black", 0,
 		},
 		"locked by poetry": {
@@ -68,7 +68,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"conf/main.yaml": "env_id: Hopper-v5\ntotal_timesteps: 1_000_000\nalgo: sac\n",
 				"main.py":        "import stable_baselines3 as sb3\n@hydra.main(config_path='conf')\ndef main(c):\n    model = sb3.SAC('MlpPolicy', c.env_id)\n    model.train()\nif __name__ == '__main__':\n    main()\n",
 			},
-			[]string{"- stable-baselines3==2.9.2", "- torch==2.2.2 # the lock", "- hydra-core==1.3.8", `  - {id: "Hopper-v5"}`, "name: SAC", "steps: 1000000"},
+			[]string{"- stable-baselines3==2.9.2", "- torch==2.2.2 # from the lock file", "- hydra-core==1.3.8", `  - {id: "Hopper-v5"}`, "name: SAC", "steps: 1000000"},
 			"filelock", 0,
 		},
 		"programs beside each other": {
@@ -82,7 +82,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"fast_examples/enjoy_gym.py":    "if __name__ == '__main__':\n    main()\n",
 				"fast_examples/enjoy_multi.py":  "if __name__ == '__main__':\n    main()\n",
 			},
-			[]string{"- numpy==1.26.4 # setup.py requires >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python-headless==4.9.0.80 # opencv-python needs display libraries, which the image lacks", "- odd==1.9 # the lock", `  - {id: "CartPole-v1"}`, `exec python "$OLDPWD/fast_examples/train_gym.py"'`, `exec python "$OLDPWD/fast_examples/enjoy_gym.py"'`},
+			[]string{"- numpy==1.26.4 # setup.py requires >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python-headless==4.9.0.80 # opencv-python requires display libraries, which the image does not contain", "- odd==1.9 # from the lock file", `  - {id: "CartPole-v1"}`, `exec python "$OLDPWD/fast_examples/train_gym.py"'`, `exec python "$OLDPWD/fast_examples/enjoy_gym.py"'`},
 			"other", 0,
 		},
 		"a catalogue of environments": {
@@ -104,7 +104,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"examples/demo_ppo.py":  "# train\nENV = ['Pendulum-v1', 'Hopper-v3'][0]\nif __name__ == '__main__':\n    run()\n",
 				"tests/evaluate.py":     "if __name__ == '__main__':\n    run()\n",
 			},
-			[]string{"project: a-library\n", "- gym==0.26.2", "- box2d==2.3.10", "- pybullet==3.2.7", "- torch==2.15.0 # the programs import it", "environments:\n  - {id: \"Pendulum-v1\"} # \"examples/demo_ppo.py\"\n  # -", `exec python "$OLDPWD/examples/demo_ppo.py"'`},
+			[]string{"project: a-library\n", "- gym==0.26.2", "- box2d==2.3.10", "- pybullet==3.2.7", "- torch==2.15.0 # imported by the programs", "environments:\n  - {id: \"Pendulum-v1\"} # \"examples/demo_ppo.py\"\n  # -", `exec python "$OLDPWD/examples/demo_ppo.py"'`},
 			"- gym[", 1,
 		},
 		"extras of poetry": {

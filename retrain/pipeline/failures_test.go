@@ -158,7 +158,7 @@ func TestFailuresOutsideOfStagesAreReported(t *testing.T) {
 	}
 	refused := newReported(t, http.StatusConflict)
 	code, out := runScript(t, dir, "sh", all["GitLab"].args, "REQUEST=rr_1", "REWARDWATCH_SERVICE="+refused.URL)
-	if got := refused.take(); code != 0 || strings.Count(got, "POST") != 1 || !strings.Contains(out, "could not be reported") {
+	if got := refused.take(); code != 0 || strings.Count(got, "POST") != 1 || !strings.Contains(out, "Failed to report the status") {
 		t.Errorf("a closed request: exit code %d, %s\n%s", code, got, out)
 	}
 }

@@ -155,7 +155,7 @@ func TestProposedArgumentsOfEnvironments(t *testing.T) {
 			map[string]string{"requirements.txt": sb3, "src/__init__.py": "", "src/settings.py": settings, "src/world.py": world, "src/train.py": train},
 			[]string{
 				`- {id: "highway_env:highway-fast-v0"} # "src/settings.py"`, "    learning_rate: 5e-4\n",
-				"  # policy: a condition of the program chooses MultiInputPolicy or MlpPolicy; MlpPolicy is the default\n",
+				"  # policy: the program chooses MultiInputPolicy or MlpPolicy conditionally; the default is MlpPolicy\n",
 			},
 			[]string{"\n  policy:", "pyyaml"},
 		},
@@ -227,7 +227,7 @@ func TestProposedChoicesOfArguments(t *testing.T) {
 		},
 		"a GPU": {
 			map[string]string{"train.py": head + "p.add_argument('--device', default='cuda')\nenv = gym.make('LunarLander-v3')\n" + tail},
-			[]string{`--device cpu'] # "train.py"; --device is cuda in the project, which needs training.gpu`},
+			[]string{`--device cpu'] # "train.py"; --device is cuda in the project, which requires training.gpu`},
 			nil,
 		},
 		"settings that a function reads": {

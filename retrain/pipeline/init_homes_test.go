@@ -55,7 +55,7 @@ func TestProposedVersionsOfParallelGames(t *testing.T) {
 	proposes(t, "memory", map[string]string{"train.py": "import memory_gym\nimport gymnasium\nimport torch\ndef train():\n    gymnasium.make('MysteryPath-v0')\n    loss.backward()\nif __name__ == '__main__':\n    train()\n", "requirements.txt": "memory-gym\ngymnasium\npygame\ntorch\n"},
 		[]string{"- memory-gym==1.0.2 #", "- gymnasium==0.29.0 #", "- pygame==2.4.0 #"}, nil)
 	proposes(t, "torch", map[string]string{"train.py": "import torch\nimport worlds\n", "requirements.txt": "stable-baselines3==2.7.1\ntorch\npytest\npep8-naming==0.11.1\nnes-py==8.2.1\n"},
-		[]string{"- torch==2.", "nes-py 8.2.1 is compiled"}, []string{"torch==2.0.", "torch==2.1.", "pep8"})
+		[]string{"- torch==2.", "nes-py 8.2.1 must be compiled"}, []string{"torch==2.0.", "torch==2.1.", "pep8"})
 	proposes(t, "offline", map[string]string{"train.py": "import d3rlpy\ndef train():\n    dataset, env = d3rlpy.datasets.get_cartpole()\n    d3rlpy.algos.CQL(use_gpu=False).fit(dataset, scorers={'environment': d3rlpy.metrics.scorer.evaluate_on_environment(env)})\nif __name__ == '__main__':\n    train()\n"},
 		[]string{"base: python:3.9.", "- d3rlpy==1.1.1 # train.py uses functions that later versions removed"}, nil)
 	proposes(t, "upper case", map[string]string{"train.py": "import jax\nimport gymnax\ndef train(config):\n    jax.value_and_grad(loss)(config)\nif __name__ == '__main__':\n    train({'TOTAL_TIMESTEPS': 5e5, 'ENV_NAME': 'CartPole-v1'})\n", "requirements.txt": "jax\nevosax\n"},

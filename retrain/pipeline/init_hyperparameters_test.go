@@ -19,7 +19,7 @@ func TestProposedHyperparameters(t *testing.T) {
 			map[string]string{"train.py": top + "def main():\n    model = PPO(\n        'MlpPolicy',\n        gym.make('Pendulum-v1'),\n        learning_rate=3e-4,  # Adam\n        n_steps=2_048,\n        ent_coef=0.,\n        use_sde=True,\n        target_kl=None,\n        policy_kwargs=dict(net_arch=dict(pi=[64, 64], vf=[64, 64])),\n        verbose=1,\n        tensorboard_log='./tb',\n        device='cuda',\n        batch_size=2 ** 6,\n    )\n" + learn},
 			[]string{
 				"  hyperparameters: # \"train.py\"\n    learning_rate: 3e-4\n    n_steps: 2048\n    ent_coef: 0.0\n    use_sde: true\n    target_kl: null\n" +
-					"    policy_kwargs: {\"net_arch\": {\"pi\": [64, 64], \"vf\": [64, 64]}}\n    # device='cuda' needs training.gpu\n    batch_size: 64\n",
+					"    policy_kwargs: {\"net_arch\": {\"pi\": [64, 64], \"vf\": [64, 64]}}\n    # device='cuda' requires training.gpu\n    batch_size: 64\n",
 			},
 			[]string{"verbose", "tensorboard_log", "device:"},
 		},

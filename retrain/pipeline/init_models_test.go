@@ -60,7 +60,7 @@ func TestProposedProgramsThatAModelMakesEvaluate(t *testing.T) {
 		"at the end": "    if args.checkpoint != '':\n        evaluate(args.checkpoint)\n    else: # train\n        train(3)",
 	} {
 		files := map[string]string{"requirements.txt": "torch==2.4.0\n", "README.md": page, "run.py": head + code}
-		proposes(t, name, files, []string{want, `exec python "$OLDPWD/run.py"'] # "run.py"; arguments: README.md; README.md passes --gpu, which needs training.gpu`}, []string{"CHANGE-ME.py", "run.py --gpu", "path-to"})
+		proposes(t, name, files, []string{want, `exec python "$OLDPWD/run.py"'] # "run.py"; arguments: README.md; README.md passes --gpu, which requires training.gpu`}, []string{"CHANGE-ME.py", "run.py --gpu", "path-to"})
 	}
 	for name, code := range map[string]string{
 		"a model to go on from": "    if args.checkpoint:\n        net.load(args.checkpoint)\n    train(3)\n",
@@ -109,7 +109,7 @@ func TestProposedEnvironmentsOfSettingsThatAreRead(t *testing.T) {
 		},
 		"Python that conda installs": {
 			map[string]string{"docker/Dockerfile": "FROM ubuntu\nRUN conda install -y python=3.8 && \\\n    conda update --all\nRUN pip install torch gym==0.21.0\n", "train.py": "import torch\n" + train},
-			[]string{"base: python:3.8.20-slim-bookworm # docker/Dockerfile names Python 3.8\n"},
+			[]string{"base: python:3.8.20-slim-bookworm # docker/Dockerfile mentions Python 3.8\n"},
 			nil,
 		},
 	} {

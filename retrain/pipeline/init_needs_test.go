@@ -14,7 +14,7 @@ func TestProposedPackagesThatNothingNames(t *testing.T) {
 	}{
 		"Ray 1 and Gym before 0.22": {
 			map[string]string{"requirements.txt": "ray[rllib]==1.9.0\ngym==0.21.0\ntorch==1.10.0\n", "train.py": train},
-			[]string{"base: python:3.9.", "- numpy==1.23.5 # this version of ray does not work with a newer one\n", "- protobuf==3.20.3 # this version of ray does not work with a newer one\n"},
+			[]string{"base: python:3.9.", "- numpy==1.23.5 # newer versions are incompatible with this version of ray\n", "- protobuf==3.20.3 # newer versions are incompatible with this version of ray\n"},
 			nil,
 		},
 		"a version that the set does not have": {
@@ -84,7 +84,7 @@ func TestProposedOldGamesAndPackagesThatAreGone(t *testing.T) {
 		},
 		"a version without games": {
 			map[string]string{"README.md": "Written with Python 3.7.\n", "requirements.txt": "gym==0.17.3\natari-py==0.2.9\ntorch\n", "train.py": train},
-			[]string{"- atari-py==0.2.9 # this version has no games, as 0.2.6 does\n"},
+			[]string{"- atari-py==0.2.9 # this version contains no games; 0.2.6 is the last one that does\n"},
 			nil,
 		},
 		"a newer Gym": {
@@ -94,7 +94,7 @@ func TestProposedOldGamesAndPackagesThatAreGone(t *testing.T) {
 		},
 		"a newer Gym with its extra": {
 			map[string]string{"requirements.txt": "gym[atari]==0.26.2\ntorch\n", "train.py": train},
-			[]string{"  # - autorom[accept-rom-license] # this version of ale-py has no games"},
+			[]string{"  # - autorom[accept-rom-license] # this version of ale-py contains no games"},
 			nil,
 		},
 		"a Python without atari-py": {
@@ -104,12 +104,12 @@ func TestProposedOldGamesAndPackagesThatAreGone(t *testing.T) {
 		},
 		"what pip cannot install": {
 			map[string]string{"requirements.txt": "torch==1.13.1\nmkl-fft==1.0.15\ntb-nightly==2.3.0a20200422\nbaselines\n", "train.py": "from torch.utils.tensorboard import SummaryWriter\n" + train},
-			[]string{"  # - mkl-fft # Conda's builds", "  # - tb-nightly # PyPI does not keep nightly builds\n", "\n  - tensorboard==", "  # - baselines # PyPI has only a version of 2018"},
+			[]string{"  # - mkl-fft # required by NumPy from Conda", "  # - tb-nightly # nightly builds are removed from PyPI\n", "\n  - tensorboard==", "  # - baselines # PyPI only has a version from 2018"},
 			nil,
 		},
 		"roboschool": {
 			map[string]string{"requirements.txt": "roboschool\ngym\ntorch\n", "train.py": train},
-			[]string{"base: python:3.7.", "- roboschool==1.0.49 # between the marks in pipeline/Dockerfile, install libgl1"},
+			[]string{"base: python:3.7.", "- roboschool==1.0.49 # requires libgl1: install it between the marks in pipeline/Dockerfile"},
 			nil,
 		},
 		"settings that describe an environment": {

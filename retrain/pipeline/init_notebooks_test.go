@@ -39,7 +39,7 @@ func TestProposedNotebooks(t *testing.T) {
 		"a notebook and a program that shows what it learns": {
 			map[string]string{"learn.ipynb": notebookOf("3.10.4", "!pip install torch==2.4.0 'pygame==2.6.0'\n", "if go_on:\n    net.load_state_dict(torch.load('net.pth'))\nbase = torch.load('base.pth')\nbase = torch.load('base.pth')\n", loop), "net.py": net, "game.py": game, "watch_it.py": watch, "net.pth": "old", "base.pth": "needed"},
 			[]string{
-				"base: python:3.10.", "# learn.ipynb ran with Python 3.10\n", "- torch==2.4.0\n", "- pygame==2.6.0\n", "- nbconvert==", "- ipykernel==",
+				"base: python:3.10.", "# learn.ipynb was run with Python 3.10\n", "- torch==2.4.0\n", "- pygame==2.6.0\n", "- nbconvert==", "- ipykernel==",
 				`cd "$WORK/project" && rm -f net.pth && exec env SDL_VIDEODRIVER=dummy python -m nbconvert --to notebook --execute --ExecutePreprocessor.timeout=-1 --ExecutePreprocessor.kernel_name=python3 --output-dir="$WORK" learn.ipynb'] # "learn.ipynb"` + "\n",
 				`[sh, -c, 'cd "$WORK/project" && exec env SDL_VIDEODRIVER=dummy python watch_it.py']`,
 			},
@@ -52,7 +52,7 @@ func TestProposedNotebooks(t *testing.T) {
 		},
 		"a notebook in a directory that saves nothing": {
 			map[string]string{"requirements.txt": "torch==2.4.0\n", "nb/learn.ipynb": notebookOf("", "import torch\nfor i in range(9):\n    obs = env.step(net(obs))\n    loss.backward()\n")},
-			[]string{`cd "$WORK/project/nb" && exec python -m nbconvert`, "nb/learn.ipynb has no code that saves a model: add it, so that the training leaves one in $WORK\n"},
+			[]string{`cd "$WORK/project/nb" && exec python -m nbconvert`, "nb/learn.ipynb does not save a model: add code that saves it in $WORK\n"},
 			[]string{"ran with"},
 		},
 		"notebooks of Colab, and of other things": {
@@ -82,7 +82,7 @@ func TestProposedProgramsByTheirCode(t *testing.T) {
 		},
 		"an argument for a model that nothing uses": {
 			map[string]string{"train.py": bullet, "options.py": options},
-			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'] # "train.py"; train.py has no code that saves a model`, "\n  - {id: \"HalfCheetahBulletEnv-v0\"}", "  # - {id: \"Pendulum-v0\"}"},
+			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'] # "train.py"; train.py does not save a model`, "\n  - {id: \"HalfCheetahBulletEnv-v0\"}", "  # - {id: \"Pendulum-v0\"}"},
 			[]string{"--save-dir", "--log-dir"},
 		},
 		"an argument for a model that is used": {
@@ -97,7 +97,7 @@ func TestProposedProgramsByTheirCode(t *testing.T) {
 		},
 		"another training, and a path of its authors": {
 			map[string]string{"train.py": "import torch, gym\nPLACE = '/content/drive/run'\nif __name__ == '__main__':\n    loss.backward()\n    torch.save(net, PLACE + '/net.pt')\n", "main.py": "import torch, gym\ndef main():\n    other.load_state_dict(net.state_dict())\n    env.step(net(obs))\nif __name__ == '__main__':\n    main()\n"},
-			[]string{"# \"train.py\"; train.py names /content/drive/run, which the image lacks: change it to a path relative to the working directory\n", "evaluation:\n  command: [python, CHANGE-ME.py]"},
+			[]string{"# \"train.py\"; train.py uses /content/drive/run, which does not exist in the image: change it to a path relative to the working directory\n", "evaluation:\n  command: [python, CHANGE-ME.py]"},
 			nil,
 		},
 		"the training with an evaluation of its name, which collects episodes": {

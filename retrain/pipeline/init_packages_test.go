@@ -20,7 +20,7 @@ func TestProposedPackagesOfImages(t *testing.T) {
 		},
 		"a package from an address": {
 			map[string]string{"setup.py": "setup(name='x', install_requires=['numpy >= 1.20', 'd4rl @ git+https://github.com/a/d4rl@master#egg=d4rl'])\n", "train.py": with("pass", "")},
-			[]string{"# - d4rl # setup.py names no version"},
+			[]string{"# - d4rl # setup.py does not specify a version"},
 			[]string{"# - d #"},
 		},
 		"packages that were built together": {
@@ -30,7 +30,7 @@ func TestProposedPackagesOfImages(t *testing.T) {
 		},
 		"tensorboard of torch": {
 			map[string]string{"requirements.txt": "torch\ntb-nightly\n", "train.py": with("pass", "from torch.utils.tensorboard import SummaryWriter\n")},
-			[]string{"- tensorboard==", "# train.py imports it with torch\n"},
+			[]string{"- tensorboard==", "# required by torch.utils.tensorboard, which train.py imports\n"},
 			nil,
 		},
 	} {
@@ -69,7 +69,7 @@ func TestProposedRequirementsBesidePackaging(t *testing.T) {
 				"train.py":         train + "def plot():\n    from matplotlib import pyplot\n", "look.ipynb": `{"cells": [{"cell_type": "code", "source": ["try: import os, pygame\n"]}]}`,
 				"cfg/a.yaml": "model:\n  _target_: torchvision.models.resnet18\n", "tests/test_a.py": "import seaborn\n",
 			},
-			[]string{"- torch==2.4.0\n", "- gym==", "- box2d==2.3.10 # the image lacks SWIG", "- tensorboard==", "- wandb==", "mpi4py", "- opencv-python-headless==", "- unheard-of==1.0\n", "- matplotlib==", "- torchvision==", "- pygame==", "- pillow==", "- seaborn==0.13.2\n"},
+			[]string{"- torch==2.4.0\n", "- gym==", "- box2d==2.3.10 # the image does not contain SWIG", "- tensorboard==", "- wandb==", "mpi4py", "- opencv-python-headless==", "- unheard-of==1.0\n", "- matplotlib==", "- torchvision==", "- pygame==", "- pillow==", "- seaborn==0.13.2\n"},
 			[]string{"torchaudio"},
 		},
 		"requirements alone": {
@@ -96,12 +96,12 @@ func TestProposedExtras(t *testing.T) {
 	}{
 		"extras in several lines": {
 			map[string]string{"pyproject.toml": "[project]\nname = \"d\"\ndependencies = [\"ray[rllib]==2.49.1\", \"ray[serve]==2.49.1\", \"ray[rllib,tune]==2.49.1\", \"gymnasium\"]\n", "train.py": train},
-			[]string{"- ray[rllib,serve,tune]==2.49.1\n", "- gymnasium==1.1.1 # ray[rllib,serve,tune] requires it"},
+			[]string{"- ray[rllib,serve,tune]==2.49.1\n", "- gymnasium==1.1.1 # required by ray[rllib,serve,tune]"},
 			nil,
 		},
 		"an extra of a package whose version is open": {
 			map[string]string{"requirements.txt": "ray[rllib]\ngymnasium\n", "train.py": train},
-			[]string{"- ray[rllib]==2.60.0", "- gymnasium==1.2.2 # ray[rllib] requires it"},
+			[]string{"- ray[rllib]==2.60.0", "- gymnasium==1.2.2 # required by ray[rllib]"},
 			nil,
 		},
 	} {
@@ -118,17 +118,17 @@ func TestProposedPackagesOfLibraries(t *testing.T) {
 	}{
 		"torch of Stable-Baselines3": {
 			map[string]string{"requirements.txt": "stable-baselines3==2.7.0\ngymnasium==1.2.2\n", "train.py": "import gymnasium as gym\nfrom stable_baselines3 import PPO\nif __name__ == '__main__':\n    PPO('MlpPolicy', gym.make('CartPole-v1')).learn(total_timesteps=25000)\n"},
-			[]string{"- stable-baselines3==2.7.0\n", "- torch==2.15.0 # stable-baselines3 needs it\n"},
+			[]string{"- stable-baselines3==2.7.0\n", "- torch==2.15.0 # required by stable-baselines3\n"},
 			nil,
 		},
 		"Gymnasium of RLlib": {
 			map[string]string{"requirements.txt": "ray[rllib]==2.54.0\ngymnasium\n", "train.py": train},
-			[]string{"- gymnasium==1.2.2 # ray[rllib] requires it"},
+			[]string{"- gymnasium==1.2.2 # required by ray[rllib]"},
 			nil,
 		},
 		"a package only for another system": {
 			map[string]string{"requirements.txt": "torch==2.4.0\npywin32\npyobjc\n", "train.py": train},
-			[]string{"# - pywin32 # only for Windows, but the image is Linux", "# - pyobjc # only for macOS, but the image is Linux"},
+			[]string{"# - pywin32 # only for Windows, but the image is based on Linux", "# - pyobjc # only for macOS, but the image is based on Linux"},
 			nil,
 		},
 	} {
@@ -165,11 +165,11 @@ func TestProposedPackagesOfPages(t *testing.T) {
 	}{
 		"a page": {
 			map[string]string{"requirements.txt": "numpy==1.23.5\ntorch\n", "README.md": "pip install gym==0.21.0 wandb\npip install mujoco-py torch==1.13.1\n", "train.py": train},
-			[]string{"- gym==0.21.0 # README.md installs it", "- torch==1.13.1 # README.md installs it", "- mujoco-py==2.1.2.14 # between the marks in pipeline/Dockerfile, unpack MuJoCo 2.1 where every user can read it", "- cython==0.29.37 #", "base: python:3.11.15-bookworm # mujoco-py 2.1.2.14 is compiled"},
+			[]string{"- gym==0.21.0 # README.md installs it", "- torch==1.13.1 # README.md installs it", "- mujoco-py==2.1.2.14 # requires MuJoCo 2.1", "- cython==0.29.37 #", "base: python:3.11.15-bookworm # mujoco-py 2.1.2.14 must be compiled"},
 			[]string{"wandb"},
 		},
 		"what a file declares": {map[string]string{"requirements.txt": "gym==0.26.2\ntorch==2.1.0\n", "README.md": "pip install gym==0.21.0\n", "train.py": train}, []string{"- gym==0.26.2\n"}, []string{"0.21.0"}},
-		"a notebook":           {map[string]string{"requirements.txt": "matplotlib\n", "a.ipynb": notebook}, []string{"- gymnasium==0.29.1 # a.ipynb installs it", "- stable-baselines3==2.3.2 #", "- box2d==2.3.10 # the image lacks SWIG", "- pygame=="}, []string{"wandb", "swig="}},
+		"a notebook":           {map[string]string{"requirements.txt": "matplotlib\n", "a.ipynb": notebook}, []string{"- gymnasium==0.29.1 # a.ipynb installs it", "- stable-baselines3==2.3.2 #", "- box2d==2.3.10 # the image does not contain SWIG", "- pygame=="}, []string{"wandb", "swig="}},
 		"only a notebook":      {map[string]string{"a.ipynb": notebook}, []string{"- gymnasium==0.29.1\n", "- wandb=="}, nil},
 		"values of a notebook": {map[string]string{"a.ipynb": strings.Replace(notebook, "gym.make('LunarLander-v2')", "model = PPO('MlpPolicy', gym.make('LunarLander-v2'), n_steps=1024)", 1)}, []string{"  hyperparameters: # \"a.ipynb\"\n    n_steps: 1024\n"}, nil},
 		"videos": {
@@ -242,7 +242,7 @@ func TestProposedExtrasThatNeedCare(t *testing.T) {
 // The games of Atari come with ale-py since 0.9: before, a person must accept their license.
 func TestProposedPackagesOfGames(t *testing.T) {
 	const train = "import torch\nimport ENV\nenv = ENV.make('PongNoFrameskip-v4')\nloss.backward()\nagent.train()\ntorch.save(net, 'net.pt')\n"
-	const games = "  # - autorom[accept-rom-license] # this version of ale-py has no games: add this package if you accept their license\n"
+	const games = "  # - autorom[accept-rom-license] # this version of ale-py contains no games: add this package if you accept the license of the games\n"
 	with := func(env, declared string) map[string]string {
 		return map[string]string{"requirements.txt": "torch==2.3.0\n" + declared, "train.py": strings.ReplaceAll(train, "ENV", env)}
 	}

@@ -269,7 +269,7 @@ func TestProposedUseOfArguments(t *testing.T) {
 	}{
 		"a model that is only loaded":       {"    if args.model_path:\n        agent.load_model(args.model_path)\n", []string{`"$OLDPWD/train.py"`}, []string{"--model_path"}},
 		"a model that is saved":             {"    torch.save(net, args.model_path)\n", []string{`--model_path "$WORK/model"`}, nil},
-		"settings that are always read":     {"    config = yaml.safe_load(open(args.config))\n", []string{`--config "$OLDPWD/configs/pong.yml"'`, "# steps: no number was found"}, nil},
+		"settings that are always read":     {"    config = yaml.safe_load(open(args.config))\n", []string{`--config "$OLDPWD/configs/pong.yml"'`, "# steps: no number of steps was found"}, nil},
 		"settings that may be read":         {"    if args.config:\n        config = yaml.safe_load(open(args.config))\n", []string{`"$OLDPWD/train.py"`}, []string{"--config"}},
 		"settings in a directory":           {"    config = yaml.safe_load(open('configs/' + args.config))\n", []string{"train.py --config pong.yml"}, nil},
 		"settings in a formatted directory": {"    config = yaml.safe_load(open(f'./configs/{args.config}'))\n", []string{"--config pong.yml"}, nil},

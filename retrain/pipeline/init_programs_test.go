@@ -49,7 +49,7 @@ func TestProposedEvaluationsWithoutWindows(t *testing.T) {
 	}{
 		"equal programs without a number of steps": {
 			map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "CartPole/a3c/main.py": own, "CartPole/dqn/main.py": own, "CartPole/ppo/main.py": own},
-			[]string{"; other candidates: CartPole/dqn/main.py, CartPole/ppo/main.py\n", "\n  # steps: no number was found\n", "- pyyaml=="},
+			[]string{"; other candidates: CartPole/dqn/main.py, CartPole/ppo/main.py\n", "\n  # steps: no number of steps was found\n", "- pyyaml=="},
 			nil,
 		},
 		"a viewer": {

@@ -30,7 +30,7 @@ func TestProposedFileNeedsFewChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"project: lunar-lander-v2\n", `id: "LunarLanderContinuous-v3"`, `id: "Pendulum-v1"`, "name: SAC", "steps: 300000", "- gymnasium==1.2.2\n", "- box2d==2.3.10 # the image lacks SWIG"} {
+	for _, want := range []string{"project: lunar-lander-v2\n", `id: "LunarLanderContinuous-v3"`, `id: "Pendulum-v1"`, "name: SAC", "steps: 300000", "- gymnasium==1.2.2\n", "- box2d==2.3.10 # the image does not contain SWIG"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

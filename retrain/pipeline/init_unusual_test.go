@@ -35,14 +35,14 @@ func TestProposedTrainingsOfUnusualPrograms(t *testing.T) {
 		"an endless training that reads a font": {
 			map[string]string{"train_new.py": forever, "run_model.py": run, "world.py": world, "game/screen.py": screen, "game/8bit.ttf": "", "models/old_100.zip": "", "requirements.txt": "torch==2.4.0\ntorchvision\nstable-baselines3\npygame\n"},
 			[]string{
-				`cd "$WORK/project" && exec env SDL_VIDEODRIVER=dummy python train_new.py'`, "train_new.py trains until interrupted: end its loop", "- torchvision==0.19.0",
+				`cd "$WORK/project" && exec env SDL_VIDEODRIVER=dummy python train_new.py'`, "train_new.py trains until interrupted: limit the number", "- torchvision==0.19.0",
 				"run_model.py is not proposed because it tests models/old_100, not the model of the training command",
 			},
 			nil,
 		},
 		"a training that is turned off": {
 			map[string]string{"main.py": show, "agent.py": learns},
-			[]string{`'cd "$WORK" && mkdir -p tmp/net && exec python "$OLDPWD/main.py"'`, "main.py does not train as it is: change the value of load_checkpoint"},
+			[]string{`'cd "$WORK" && mkdir -p tmp/net && exec python "$OLDPWD/main.py"'`, "main.py does not train with its current settings: change the value of load_checkpoint"},
 			nil,
 		},
 		"another training that is not": {
@@ -62,7 +62,7 @@ func TestProposedTrainingsOfUnusualPrograms(t *testing.T) {
 		},
 		"data that the repository lacks": {
 			map[string]string{"main.py": "import argparse, torch\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--instance-path', default='instances/ta41')\n    p.add_argument('--data-dir', default='data/levels')\n    args = p.parse_args()\n    train(args)\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard, "data/levels/1.txt": ""},
-			[]string{"--instance-path is instances/ta41 in the project, which the repository lacks: add it, or set the argument"},
+			[]string{"--instance-path is set to instances/ta41, which is not in the repository: add it, or set the argument"},
 			[]string{"--data-dir is"},
 		},
 		"the one that a page names first": {
@@ -98,10 +98,10 @@ func TestProposedNeedsOfPrograms(t *testing.T) {
 		code        string
 		want, never []string
 	}{
-		"nothing":            {train, nil, []string{"pygame", "pydot", "a package of Debian"}},
-		"a mode":             {strings.Replace(train, "v1'", "v1', render_mode='rgb_array'", 1), []string{"- pygame==", "the environment CartPole-v1 needs it"}, nil},
+		"nothing":            {train, nil, []string{"pygame", "pydot", "a Debian package"}},
+		"a mode":             {strings.Replace(train, "v1'", "v1', render_mode='rgb_array'", 1), []string{"- pygame==", "required by the environment CartPole-v1"}, nil},
 		"a window of Gym":    {strings.Replace(train, "gymnasium as gym", "gym", 1) + "env.render()\n", []string{"- pygame==", "env SDL_VIDEODRIVER=dummy python"}, nil},
-		"a model of Keras":   {strings.Replace(train, "torch\n", "torch\nfrom tensorflow import keras\n", 1) + "keras.utils.plot_model(model, 'a.png')\n", []string{"- pydot==1.4.2 # train.py draws a model", "# - graphviz # a package of Debian, which train.py needs: install it between the marks in pipeline/Dockerfile"}, nil},
+		"a model of Keras":   {strings.Replace(train, "torch\n", "torch\nfrom tensorflow import keras\n", 1) + "keras.utils.plot_model(model, 'a.png')\n", []string{"- pydot==1.4.2 # train.py plots a model", "# - graphviz # a Debian package required by train.py: install it between the marks in pipeline/Dockerfile"}, nil},
 		"films and fonts":    {train + "anim.save('a.gif', writer='imagemagick')\nfont = ImageFont.truetype('DejaVuSans.ttf', 9)\nos.environ['MUJOCO_GL'] = 'egl'\n", []string{"# - imagemagick #", "# - fonts-dejavu-core #", "# - libegl1 #"}, []string{"libosmesa6"}},
 		"worlds of PyBullet": {strings.Replace(strings.Replace(train, "CartPole-v1", "HopperBulletEnv-v0", 1), "gymnasium as gym", "gym, pybullet_envs", 1), []string{"- pybullet=="}, []string{"pybullet_envs #"}},
 	} {
@@ -135,9 +135,9 @@ func TestProposedTrainingsThatCompileAndSaveNothing(t *testing.T) {
 	const args = "import tyro, jax, gymnax\nfrom dataclasses import dataclass\n@dataclass\nclass Args:\n    env_id: str = 'CartPole-v1'\n    total_timesteps: int = 100000\n    save: bool = False\n    save_checkpoint_dir: str = None\n"
 	const train = args + "def step(params):\n    loss, grads = jax.value_and_grad(f)(params)\n    return jax.tree_map(g, grads)\nif __name__ == '__main__':\n    args = tyro.cli(Args)\n    env = gymnax.make(args.env_id)\n    for i in range(args.total_timesteps):\n        env.step(1)\n"
 	proposes(t, "two trainings", map[string]string{"ppo_train.py": train, "sac_discrete.py": train},
-		[]string{`exec python "$OLDPWD/ppo_train.py"'] # "ppo_train.py"; ppo_train.py has no code that saves a model`, "command: [python, CHANGE-ME.py] #", "- jax==0.4.28 #", "- jaxlib==0.4.28 #"}, []string{"--save"})
+		[]string{`exec python "$OLDPWD/ppo_train.py"'] # "ppo_train.py"; ppo_train.py does not save a model`, "command: [python, CHANGE-ME.py] #", "- jax==0.4.28 #", "- jaxlib==0.4.28 #"}, []string{"--save"})
 	const paths = "import argparse, torch\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--home-directory', default='/Users/a/project/')\n    args = p.parse_args()\n    train(args)\n    loss.backward()\n    torch.save(net, args.home_directory + 'net.pt')\n"
-	proposes(t, "a directory of another machine", map[string]string{"train.py": paths}, []string{"--home-directory is /Users/a/project/ in the project, which the image lacks: set it to a path in $WORK"}, nil)
+	proposes(t, "a directory of another machine", map[string]string{"train.py": paths}, []string{"--home-directory is set to /Users/a/project/, which does not exist in the image: set it to a path in $WORK"}, nil)
 	const notebook = `{"cells":[{"cell_type":"code","source":["from pytorch_lightning import Trainer\n","from sac import SAC\n","Trainer(max_epochs=9).fit(SAC())\n"]}],"metadata":{}}`
 	proposes(t, "a notebook of Lightning", map[string]string{"sac.ipynb": notebook, "sac.py": "import torch\nclass SAC:\n    def play(self):\n        self.env.step(1)\n", "README.md": "Create a Python 3.9.5 environment.\n"}, []string{"--output-dir=\"$WORK\" sac.ipynb'", "base: python:3.9."}, nil)
 }
@@ -146,7 +146,7 @@ func TestProposedTrainingsThatCompileAndSaveNothing(t *testing.T) {
 func TestProposedTrainingThatTheProjectIsNamedFor(t *testing.T) {
 	const train = "import gymnasium as gym, torch\nfrom learn import train_ppo\nif __name__ == '__main__':\n    train_ppo(env_id='LunarLander-v3', n_epochs=2000, n_envs=8, timesteps=512)\n    loss.backward()\n    torch.save(net, 'net.pt')\n"
 	files := map[string]string{"pyproject.toml": "[project]\nname = \"lunar-lander-rl\"\n", "train_lunar_lander.py": train, "train_bipedal.py": strings.Replace(train, "    train_ppo", "    env = gym.make('BipedalWalker-v3')\n    train_ppo", 1), "learn.py": "def train_ppo(env_id):\n    pass\n"}
-	proposes(t, "two trainings", files, []string{`"$OLDPWD/train_lunar_lander.py"'`, "# steps: no number was found"}, nil)
+	proposes(t, "two trainings", files, []string{`"$OLDPWD/train_lunar_lander.py"'`, "# steps: no number of steps was found"}, nil)
 	files["train_lunar_lander.py"] = strings.Replace(train, "timesteps=512", "timesteps=500000", 1)
 	proposes(t, "steps", files, []string{"steps: 500000"}, nil)
 }

@@ -112,7 +112,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"requirements.txt": "torch\ngymnasium==1.2.2\n",
 				"train.py":         "import gymnasium as gym\nenv = gym.make('LunarLander-v3')\nloss.backward()" + startsIt,
 			},
-			[]string{"- box2d==2.3.10 # the environment LunarLander-v3 needs it", "- pygame=="},
+			[]string{"- box2d==2.3.10 # required by the environment LunarLander-v3", "- pygame=="},
 			[]string{"mujoco", "ale"},
 		},
 		"of environments, by an extra": {
@@ -136,7 +136,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"conda_env.yml": "name: x\nchannels:\n  - defaults\n  - pytorch\ndependencies:\n- python=3.10\n- pip:\n  - git+https://github.com/deepmind/dm_control.git@main\n  - git+ssh://git@example.com/a/own-world.git#egg=own_world\n  - git+https://example.com/b/Other_World\n",
 				"train.py":      "import dm_control\nloss.backward()" + startsIt,
 			},
-			[]string{"base: python:3.10.20", "- dm-control==1.0.50 # conda_env.yml requires any version", "# - own_world # conda_env.yml names no version", "# - other-world # conda_env.yml names no version"},
+			[]string{"base: python:3.10.20", "- dm-control==1.0.50 # conda_env.yml requires any version", "# - own_world # conda_env.yml does not specify a version", "# - other-world # conda_env.yml does not specify a version"},
 			[]string{"defaults", "torch"},
 		},
 		"beside a library of a time without a set": {
@@ -152,7 +152,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"requirements.txt": "stable-baselines3\n",
 				"train.py":         "import gym\nfrom stable_baselines3 import PPO\nPPO('MlpPolicy', Own()).learn(5000)" + startsIt,
 			},
-			[]string{"- gym==0.26.2 # train.py imports it", "- shimmy==2.0.1 # Stable-Baselines3 needs it for gym environments"},
+			[]string{"- gym==0.26.2 # train.py imports it", "- shimmy==2.0.1 # required by Stable-Baselines3 for gym environments"},
 			nil,
 		},
 		"of the time of JAX's libraries": {
@@ -194,7 +194,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				".python-version": "3.6.5\n",
 				"train.py":        "model.learn()" + startsIt,
 			},
-			[]string{"base: python:3.7.17-slim-bookworm # .python-version requires Python ==3.6.*, for which no image is known; this is the nearest\n"},
+			[]string{"base: python:3.7.17-slim-bookworm # .python-version requires Python ==3.6.*, for which no image is known; this is the closest one\n"},
 			nil,
 		},
 		"a probability with its TensorFlow": {

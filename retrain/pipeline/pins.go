@@ -107,15 +107,15 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		if name == "ray" {
 			name = "ray[rllib]"
 		}
-		p.need(name, "the generated scripts need it")
+		p.need(name, "required by the generated scripts")
 	}
 	if library != Custom {
-		p.need("gymnasium", "the generated scripts need it")
-		p.need("scipy", "the generated scripts need it")
+		p.need("gymnasium", "required by the generated scripts")
+		p.need("scipy", "required by the generated scripts")
 	}
 	if p.games {
-		p.need("ale-py", "Atari games need it")
-		p.need("opencv-python-headless", "their preprocessing needs it")
+		p.need("ale-py", "required by Atari games")
+		p.need("opencv-python-headless", "required by the preprocessing of Atari games")
 	}
 	if library == Custom {
 		p.framework()
@@ -126,11 +126,11 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	})
 	p.undeclared(atOnce, own)
 	if p.notebook != "" {
-		p.need("nbconvert", "it runs "+p.notebook)
-		p.need("ipykernel", "it runs "+p.notebook)
+		p.need("nbconvert", "runs "+p.notebook)
+		p.need("ipykernel", "runs "+p.notebook)
 	}
 	if p.calls.Tensorboard != "" && !slices.ContainsFunc(p.Packages, func(d Declared) bool { return pins.HasTensorboard(d.Name) }) {
-		p.need("tensorboard", p.calls.Tensorboard+" imports it with torch")
+		p.need("tensorboard", "required by torch.utils.tensorboard, which "+p.calls.Tensorboard+" imports")
 	}
 	p.withoutSWIG()
 	old := p.atariPy(environments)
@@ -150,21 +150,21 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 // forCalls adds what libraries need for what the programs call.
 func (p *dependencies) forCalls(library string) {
 	if p.calls.Video != "" && library == Custom && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "gymnasium" }) {
-		p.need("moviepy", p.calls.Video+" records videos, which Gymnasium writes with it")
+		p.need("moviepy", p.calls.Video+" records videos, for which Gymnasium requires it")
 	}
 	if p.calls.Movies != "" && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "imageio" }) {
-		p.need("imageio-ffmpeg", p.calls.Movies+" writes MP4, which imageio encodes with it")
+		p.need("imageio-ffmpeg", p.calls.Movies+" writes MP4 files, for which imageio requires it")
 	}
 	if p.calls.Drawn != "" && library == Custom {
-		p.need("pydot", p.calls.Drawn+" draws a model, for which Keras needs it")
+		p.need("pydot", p.calls.Drawn+" plots a model, for which Keras requires it")
 		const v = "1.4.2" // for all versions of Python
 		if i := p.index("pydot"); i >= 0 && pins.Allowed(p.Packages[i].Wanted, v) {
 			p.limits["pydot"] = cmp.Or(p.limits["pydot"], "=="+v)
 		}
 	}
 	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && p.calls.Progress != "" && library == Custom && !strings.Contains(p.Packages[i].Name, "extra") {
-		p.need("tqdm", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
-		p.need("rich", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
+		p.need("tqdm", p.calls.Progress+" shows a progress bar, for which Stable-Baselines3 requires it")
+		p.need("rich", p.calls.Progress+" shows a progress bar, for which Stable-Baselines3 requires it")
 	}
 }
 
@@ -177,7 +177,7 @@ func (p *dependencies) missing() {
 		}
 	}
 	for _, m := range pins.MissingFrom(p.python, packages) {
-		p.need(m.Name, "this version of "+m.By+" does not work with a newer one")
+		p.need(m.Name, "newer versions are incompatible with this version of "+m.By)
 	}
 }
 
@@ -192,7 +192,7 @@ func (p *dependencies) atariPy(environments []Finding) bool {
 	if !games && p.index("atari-py") < 0 || !pins.Allowed(p.Packages[i].Wanted, v) || !pins.Allowed("<0.20", v) {
 		return false
 	}
-	p.need("atari-py", "gym before 0.20 needs it for Atari games, and later versions of it have none")
+	p.need("atari-py", "required by gym before 0.20 for Atari games; later versions of atari-py contain none")
 	return true
 }
 
@@ -213,7 +213,7 @@ func (p *dependencies) withGames() {
 func (p *dependencies) notes() {
 	for i, d := range p.Packages {
 		if packageName(d.Name) == "atari-py" && d.Left == "" && pins.Exact(d.Wanted) != "" && pins.Allowed(">=0.2.7", d.Pin) {
-			p.Packages[i].Why = "this version has no games, as 0.2.6 does"
+			p.Packages[i].Why = "this version contains no games; 0.2.6 is the last one that does"
 		}
 		p.Packages[i].Why = cmp.Or(pins.Note(packageName(d.Name)), p.Packages[i].Why)
 		if why := pins.Elsewhere(packageName(d.Name)); why != "" && d.Left == "" && pins.Exact(d.Wanted) == "" {
@@ -232,14 +232,14 @@ func (p *dependencies) roms() {
 	if old && !slices.ContainsFunc(p.Packages, func(d Declared) bool {
 		return strings.HasPrefix(packageName(d.Name), "autorom") || strings.Contains(d.Name, "accept-rom-license")
 	}) {
-		p.Packages = append(p.Packages, Declared{Name: name, File: "no file", Left: "this version of ale-py has no games: add this package if you accept their license"})
+		p.Packages = append(p.Packages, Declared{Name: name, File: "no file", Left: "this version of ale-py contains no games: add this package if you accept the license of the games"})
 	}
 }
 
 // systems names what the programs need that pip does not install.
 func (p *dependencies) systems() {
 	for _, name := range slices.Sorted(maps.Keys(p.calls.Systems())) {
-		p.Packages = append(p.Packages, Declared{Name: name, File: p.calls.Systems()[name], Left: "a package of Debian, which " + p.calls.Systems()[name] + " needs: install it between the marks in pipeline/Dockerfile"})
+		p.Packages = append(p.Packages, Declared{Name: name, File: p.calls.Systems()[name], Left: "a Debian package required by " + p.calls.Systems()[name] + ": install it between the marks in pipeline/Dockerfile"})
 	}
 }
 
@@ -257,7 +257,7 @@ func (p *dependencies) compiled() {
 	p.systems()
 	if what := pins.Compiled(p.python, all); what != "" {
 		p.Base = pins.Compiling(p.python)
-		p.BaseWhy = strings.TrimPrefix(p.BaseWhy+"; "+what+" is compiled", "; ")
+		p.BaseWhy = strings.TrimPrefix(p.BaseWhy+"; "+what+" must be compiled", "; ")
 	}
 }
 
@@ -271,7 +271,7 @@ func headless(packages []Declared) {
 		case slices.ContainsFunc(packages, func(x Declared) bool { return strings.HasSuffix(x.Name, "-headless") }):
 			d.Left = "replaced by its headless build"
 		default:
-			d.Name, d.Why = name+"-headless", name+" needs display libraries, which the image lacks"
+			d.Name, d.Why = name+"-headless", name+" requires display libraries, which the image does not contain"
 		}
 	}
 }
@@ -280,7 +280,7 @@ func headless(packages []Declared) {
 func (p *dependencies) importedPackages(all bool, own func(module string) bool) {
 	for _, l := range pins.Modules(all) {
 		if p.imported[l.Module] > 0 && !own(l.Module) {
-			p.need(l.Package, "the programs import it")
+			p.need(l.Package, "imported by the programs")
 		}
 	}
 }
@@ -341,7 +341,7 @@ func (p *dependencies) choosePython() {
 	for _, w := range p.pythons {
 		switch {
 		case !pins.Suits(w.wanted, python):
-			p.BaseWhy = w.file + " requires Python " + w.wanted + ", for which no image is known; this is the nearest"
+			p.BaseWhy = w.file + " requires Python " + w.wanted + ", for which no image is known; this is the closest one"
 		case !pins.Suits(w.wanted, pins.Default):
 			p.BaseWhy = w.file + " requires Python " + w.wanted
 		}
@@ -352,13 +352,13 @@ func (p *dependencies) choosePython() {
 func (p *dependencies) namedPythons() (versions []string, by string) {
 	switch kernel := p.kernels[p.notebook]; {
 	case len(p.classified) > 0:
-		return p.classified, "classifiers name"
+		return p.classified, "the classifiers list"
 	case len(p.page) > 0:
-		return p.page, p.pageOf + " names"
+		return p.page, p.pageOf + " mentions"
 	case kernel != "":
-		return []string{kernel}, p.notebook + " ran with"
+		return []string{kernel}, p.notebook + " was run with"
 	}
-	return p.workflows, "a GitHub workflow sets up"
+	return p.workflows, "a GitHub workflow uses"
 }
 
 // tf1 is the last TensorFlow before 2.
@@ -421,7 +421,7 @@ func (p *dependencies) installed(pages []Declared) []Declared {
 
 // withoutSWIG replaces what only SWIG can build by the packages of Box2D that have files.
 func (p *dependencies) withoutSWIG() {
-	const why = "the image lacks SWIG, which builds box2d-py"
+	const why = "the image does not contain SWIG, which is required to build box2d-py"
 	needed := false
 	for i := range p.Packages {
 		d := &p.Packages[i]
@@ -430,7 +430,7 @@ func (p *dependencies) withoutSWIG() {
 		}
 		if name, other := pins.WithoutOther(d.Name); other {
 			d.Name = name
-			p.need("opencv-python-headless", "the Gymnasium extra \"other\" installs an OpenCV build that needs display libraries")
+			p.need("opencv-python-headless", "the Gymnasium extra \"other\" installs an OpenCV build that requires display libraries")
 			p.need("moviepy", "the Gymnasium extra \"other\" includes it")
 			d = &p.Packages[i] // which needing others may have moved
 		}
@@ -439,7 +439,7 @@ func (p *dependencies) withoutSWIG() {
 	}
 	if needed {
 		p.need("box2d", why)
-		p.need("pygame", "the Box2D environments need it")
+		p.need("pygame", "required by the Box2D environments")
 	}
 }
 
@@ -449,8 +449,8 @@ func (p *dependencies) mujocoPy() {
 	if i < 0 {
 		return
 	}
-	p.Packages[i].Why = "between the marks in pipeline/Dockerfile, unpack MuJoCo 2.1 where every user can read it, and set MUJOCO_PY_MUJOCO_PATH and LD_LIBRARY_PATH"
-	p.need("cython", "mujoco-py does not work with a newer one")
+	p.Packages[i].Why = "requires MuJoCo 2.1: between the marks in pipeline/Dockerfile, unpack it to a directory that all users can read, and set MUJOCO_PY_MUJOCO_PATH and LD_LIBRARY_PATH"
+	p.need("cython", "newer versions are incompatible with mujoco-py")
 	for _, name := range []string{"mujoco-py", "cython", "gymnasium"} {
 		if i := p.index(name); i >= 0 && pins.Exact(p.known(p.Packages[i]).Wanted) == "" && pins.Allowed(p.Packages[i].Wanted, pins.Exact(pins.WithMuJoCoPy(name))) {
 			p.limits[name] = pins.WithMuJoCoPy(name)
@@ -466,7 +466,7 @@ func (p *dependencies) merge(d Declared) {
 	}
 	name := packageName(d.Name)
 	if system := pins.OnlyFor(name); system != "" {
-		d.Left = "only for " + system + ", but the image is Linux"
+		d.Left = "only for " + system + ", but the image is based on Linux"
 	} else if why := pins.Gone(pins.Package{Name: name, Wanted: d.Wanted}, func(module string) bool { return p.imported[module] > 0 }); why != "" {
 		d.Left = why
 	}
@@ -519,7 +519,7 @@ func (p *dependencies) companions(environments []Finding) {
 	for _, e := range environments {
 		for _, c := range p.calls.Companions(e.Value) {
 			if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return c.ComesWith(d.Name) }) {
-				p.need(c.Package, "the environment "+e.Value+" needs it")
+				p.need(c.Package, "required by the environment "+e.Value)
 			}
 		}
 	}
@@ -530,17 +530,17 @@ func (p *dependencies) companions(environments []Finding) {
 	for _, d := range slices.Clone(p.Packages) {
 		if of := p.calls.OfZoo(d.Name); packageName(d.Name) == "pettingzoo" && d.Left == "" {
 			for _, name := range slices.Sorted(maps.Keys(of)) {
-				p.need(name, of[name]+" imports PettingZoo environments that need it")
+				p.need(name, of[name]+" imports PettingZoo environments that require it")
 			}
 		}
 	}
 	for _, d := range p.Packages {
 		if below := pins.Below(packageName(d.Name)); below != "" && d.Left == "" {
-			p.need(below, d.Name+" needs it")
+			p.need(below, "required by "+d.Name)
 		}
 	}
 	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && p.index("gym") >= 0 && pins.Allowed(p.known(p.Packages[i]).Wanted, "2.0.0") {
-		p.need("shimmy", "Stable-Baselines3 needs it for gym environments")
+		p.need("shimmy", "required by Stable-Baselines3 for gym environments")
 	}
 }
 
@@ -569,7 +569,7 @@ func (p *dependencies) framework() {
 		}
 	}
 	if most != "" {
-		p.need(most, "the programs import it")
+		p.need(most, "imported by the programs")
 	}
 }
 
@@ -615,9 +615,9 @@ func (p *dependencies) pin(library string) {
 		case v != "" && strings.HasPrefix(pins.Exact(d.Wanted), v+"+"):
 			d.Pin, d.Why = v, d.File+" requires "+pins.Exact(d.Wanted)+", which is not on PyPI"
 		case v != "" && v == p.locked[name]:
-			d.Pin, d.Why = v, "the lock"
+			d.Pin, d.Why = v, "from the lock file"
 		case v != "" && v == pins.Exact(p.limits[name]):
-			d.Pin, d.Why = v, cmp.Or(why, "a constraint")
+			d.Pin, d.Why = v, cmp.Or(why, "from a constraint")
 		case v != "":
 			d.Pin, d.Why = v, cmp.Or(why, d.wants())
 		case c.Version != "":
@@ -670,7 +670,7 @@ func (p *dependencies) extras(packages []pins.Package, chosen map[string]pins.Ch
 				j := slices.IndexFunc(packages, func(x pins.Package) bool { return x.Name == n.Name })
 				if j >= 0 && pins.Exact(p.known(p.Packages[j]).Wanted) == "" && pins.Allowed(p.Packages[j].Wanted, pins.Exact(n.Wanted)) {
 					packages[j].Wanted = n.Wanted
-					p.Packages[j].Why = d.Name + " requires it"
+					p.Packages[j].Why = "required by " + d.Name
 				}
 			}
 		}

@@ -17,21 +17,21 @@ func TestDependenciesFitTheImage(t *testing.T) {
 			map[string]string{
 				"setup.py": "setup(name='roads', install_requires=[\n    'numpy',\n    'scipy',\n    'tensorflow==1.15.0',\n    'setuptools==50.3.2',\n    'stable_baselines',\n    'gym==0.17.0',\n    ],\n)\n",
 			},
-			[]string{"base: python:3.7.17-slim-bookworm # setup.py requires tensorflow==1.15.0\n", "- numpy==1.19.5 #", "- scipy==1.6.3 #", "- tensorflow==1.15.0\n", "- protobuf==3.17.1 # this version of tensorflow does not work with a newer one", "- setuptools==50.3.2\n", "- stable_baselines==2.10.2 #"},
+			[]string{"base: python:3.7.17-slim-bookworm # setup.py requires tensorflow==1.15.0\n", "- numpy==1.19.5 #", "- scipy==1.6.3 #", "- tensorflow==1.15.0\n", "- protobuf==3.17.1 # newer versions are incompatible with this version of tensorflow", "- setuptools==50.3.2\n", "- stable_baselines==2.10.2 #"},
 			nil,
 		},
 		"another system, and the newest of what is built together": {
 			map[string]string{
 				"pyproject.toml": "[project]\nname = \"racer\"\nrequires-python = \">=3.10\"\ndependencies = [\n  \"torch>=2.1\", \"torchrl>=0.2.0\",\n  \"tensordict>=0.2.0\",\n  \"pywin32>=223\",\n  \"PyDirectInput\",\n  \"pyobjc-core>=9; sys_platform == 'darwin'\",\n  \"pyobjc-framework-Quartz>=9\",\n  'mss>=9; platform_system == \"Linux\"',\n  \"importlib-metadata>=4; python_version < '3.10'\",\n]\n",
 			},
-			[]string{"- torch==2.15.0 #", "- torchrl==0.14.1 # pyproject.toml requires >=0.2.0", "- tensordict==0.14.3 #", "# - pywin32 # only for Windows, but the image is Linux\n", "# - PyDirectInput # only for Windows", "# - pyobjc-framework-Quartz # only for macOS", "- mss=="},
+			[]string{"- torch==2.15.0 #", "- torchrl==0.14.1 # pyproject.toml requires >=0.2.0", "- tensordict==0.14.3 #", "# - pywin32 # only for Windows, but the image is based on Linux\n", "# - PyDirectInput # only for Windows", "# - pyobjc-framework-Quartz # only for macOS", "- mss=="},
 			[]string{"base:", "pyobjc-core", "importlib-metadata"},
 		},
 		"limits of uv": {
 			map[string]string{
 				"pyproject.toml": "[project]\nname = \"uv\"\nrequires-python = \">=3.12,<3.13\"\ndependencies = [\"torch>=2.4\", \"numpy>=1.24\", \"rich\"]\n\n[tool.uv]\nconstraint-dependencies = [\"torch==2.11.0\"]\noverride-dependencies = [\n  \"rich>=13,<14\",\n]\n",
 			},
-			[]string{"base: python:3.12.13-slim-bookworm # pyproject.toml requires Python >=3.12,<3.13\n", "- torch==2.11.0 # a constraint", "- rich==13"},
+			[]string{"base: python:3.12.13-slim-bookworm # pyproject.toml requires Python >=3.12,<3.13\n", "- torch==2.11.0 # from a constraint", "- rich==13"},
 			nil,
 		},
 		"constraints of pip, a version of Python, and a build of another index": {
@@ -40,7 +40,7 @@ func TestDependenciesFitTheImage(t *testing.T) {
 				"constraints.txt":  "odd==1.7\n",
 				".python-version":  "3.10.4\n",
 			},
-			[]string{"base: python:3.10.20-slim-bookworm # .python-version requires Python ==3.10.*\n", "- odd==1.7 # a constraint", "- torch==2.1.0 # requirements.txt requires 2.1.0+cu118, which is not on PyPI", "- gym==0.26.2\n"},
+			[]string{"base: python:3.10.20-slim-bookworm # .python-version requires Python ==3.10.*\n", "- odd==1.7 # from a constraint", "- torch==2.1.0 # requirements.txt requires 2.1.0+cu118, which is not on PyPI", "- gym==0.26.2\n"},
 			[]string{"gym==0.23"},
 		},
 		"Poetry with groups and markers": {
@@ -68,7 +68,7 @@ func TestDependenciesFitTheImage(t *testing.T) {
 		},
 		"what an extra pins": {
 			map[string]string{"requirements.txt": "pettingzoo[all]==1.24.3\npygame\n"},
-			[]string{"- pettingzoo[all]==1.24.3\n", "- pygame==2.3.0 # pettingzoo[all] requires it"},
+			[]string{"- pettingzoo[all]==1.24.3\n", "- pygame==2.3.0 # required by pettingzoo[all]"},
 			nil,
 		},
 		"metadata alone": {

@@ -26,7 +26,7 @@ func TestEachEnvironmentHasAnEnvRunner(t *testing.T) {
 func TestRayNeedsItsExtra(t *testing.T) {
 	for given, want := range map[string]string{
 		"ray[rllib]==2.60.0": "", "ray[tune,rllib]==2.60.0": "", "ray==2.60.0\n  - dm-tree==0.1.9": "",
-		"ray==2.60.0":       "must be ray[rllib]==2.60.0, because the generated scripts need the packages of this extra",
+		"ray==2.60.0":       "must be ray[rllib]==2.60.0, because the generated scripts require the packages of this extra",
 		"ray[tune]==2.60.0": "must be ray[rllib]==2.60.0",
 	} {
 		_, err := run(t, "  - stable-baselines3==2.9.2\n", "  - "+given+"\n  - torch==2.13.0\n", "library: stable-baselines3", "library: rllib", "  hyperparameters: {n_steps: 256, learning_rate: 3e-4}\n", "")

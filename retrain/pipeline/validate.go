@@ -110,7 +110,7 @@ func validateProject(w *Work) {
 	f := &w.File
 	w.matches(projectName, "project", f.Project, "at most 40 lowercase letters, digits and hyphens, starting with a letter")
 	if f.Release == "" { // of a build without a version
-		w.report("release", "must be set, because this program was built without a version: add a line such as release: v0.1.0 to %s, with the tag or commit of Rewardwatch that the generated files are to install", w.Path)
+		w.report("release", "must be set, because this program was built without a version: add a line such as release: v0.1.0 to %s, with the tag or commit of Rewardwatch that the generated files install", w.Path)
 	} else {
 		w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
 	}
@@ -124,7 +124,7 @@ func validateProject(w *Work) {
 		w.report("base", "%s", fault)
 	}
 	if pinnedImage.MatchString(f.Base) && strict.Moves(f.Base) {
-		w.report("base", "must have an exact version in its tag, such as python:3.12.11-slim-bookworm, or a digest, because %s refers to a different image over time", f.Base)
+		w.report("base", "must have an exact version in its tag, such as python:3.12.11-slim-bookworm, or a digest, because the image that %s refers to can change", f.Base)
 	}
 	for i, t := range f.Targets {
 		w.oneOf(element("targets", i), t, Targets())
@@ -167,12 +167,12 @@ func (w *Work) registered(path, id string) {
 	if why := pins.Unknown(id, f.Requirements); why != "" {
 		w.report(path, "%s", why)
 	} else if lacking := pins.Lacking(id, f.Requirements); lacking != "" && strings.Contains(f.Base, "python:") { // other images may have it
-		w.report(path, "needs %s, which the requirements must pin, such as %[1]s==VERSION", lacking)
+		w.report(path, "requires %s: add it to the requirements, such as %[1]s==VERSION", lacking)
 	}
 	if !traits.OfAtari(id) || f.Algorithm.Atari {
 		return
 	}
-	w.report(path, "must be ale_py:%s, with ale-py among the requirements, because Gymnasium knows the games only once ale_py is imported", id)
+	w.report(path, "must be ale_py:%s, with ale-py among the requirements, because Gymnasium registers the games only when ale_py is imported", id)
 }
 
 func validateRequirements(w *Work) {
@@ -197,11 +197,11 @@ func validateRequirements(w *Work) {
 	}
 	for _, name := range keywords.Packages[w.File.Algorithm.Library] {
 		if !seen[name] {
-			w.report("requirements", "must pin %s, which %s needs, such as %s==VERSION", name, w.File.Algorithm.Library, name)
+			w.report("requirements", "must pin %s, which %s requires, such as %s==VERSION", name, w.File.Algorithm.Library, name)
 		}
 	}
 	if w.File.Algorithm.Library != Custom && len(w.File.Evaluation.Command) == 0 && !seen["scipy"] {
-		w.report("requirements", "must pin scipy, which the generated evaluation needs, such as scipy==VERSION")
+		w.report("requirements", "must pin scipy, which the generated evaluation requires, such as scipy==VERSION")
 	}
 }
 
@@ -306,7 +306,7 @@ func validateData(w *Work) {
 	}
 	w.matches(topicName, "data.topic", w.File.Data.Topic, "the name of a topic")
 	if strings.Trim(w.File.Data.Topic, ".") == "" {
-		w.report("data.topic", "must not be . or .., which Kafka refuses")
+		w.report("data.topic", "must not be . or .., which Kafka does not allow")
 	}
 	if len(w.File.Data.Brokers) > 0 {
 		return

@@ -27,7 +27,7 @@ func miswired(w *Work, a *Artefact) []fault {
 	}
 	// Training and evaluation have them.
 	if block := wired.Resources(a.Path, w.File.Training.CPU, w.File.Training.GPU, w.File.Training.Memory); block != "" && strings.Count(a.Text, block) != 2 {
-		out = append(out, fault{1, "does not have two times" + block})
+		out = append(out, fault{1, "does not contain two times" + block})
 	}
 	for _, m := range wired.Misordered(a.Path, a.Text, names(w)) {
 		out = append(out, fault{m.Line, m.What})
@@ -211,7 +211,7 @@ func wiredPrograms(f *File, file string) string {
 	if f.Training.Telemetry {
 		list += "|    return flat(watched(make(id, varied=True), "
 	} else {
-		list += "|def training(id, env):\n    \"\"\"Returns an environment for the training.\"\"\"\n    return flat(make(id, varied=True))\n"
+		list += "|def training(id, env):\n    \"\"\"Returns an environment for training.\"\"\"\n    return flat(make(id, varied=True))\n"
 	}
 	if f.Training.Telemetry || f.Evaluation.Telemetry {
 		list += "|EMITTER = rewardwatch.Emitter(\n    url=os.environ.get(|    token_file=os.environ.get(|    if env:\n        names[\"env\"] = env\n    return rewardwatch.wrap(environment, EMITTER, policy=policy, "

@@ -16,7 +16,7 @@ import (
 )
 
 // errRefusedAddress is the class of addresses that a target may not use unless its configuration allows them.
-var errRefusedAddress = errors.New("refused")
+var errRefusedAddress = errors.New("address not allowed")
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 

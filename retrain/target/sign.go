@@ -52,7 +52,7 @@ func parseKeys(text string) ([][]byte, error) {
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("it holds no secret")
+		return nil, errors.New("it contains no secret")
 	}
 	return keys, nil
 }

@@ -33,7 +33,7 @@ func OfModel(key string, v yamlfile.Value, requirements []string) string {
 	if initial || slices.Contains(ofModel, key) {
 		return valueOfModel(key, v)
 	}
-	fault := "is not a setting of a model, and would be ignored"
+	fault := "is not a model setting, and would be ignored"
 	near := nearest.Of(key, slices.Values(ofModel))
 	if near == "" {
 		near = nearest.Of("fcnet_"+key, slices.Values(ofModel))

@@ -54,7 +54,7 @@ func ofPolicyOf(algorithm, key string, requirements []string) string {
 		return ""
 	}
 	if key == "use_sde" {
-		return "must be beside policy_kwargs, because Stable-Baselines3 passes it to the policy itself"
+		return "must be set next to policy_kwargs, because Stable-Baselines3 passes it to the policy itself"
 	}
 	fault := "is not an argument of the policies of " + algorithm
 	if near := nearest.Of(key, slices.Values(all)); near != "" {

@@ -14,21 +14,21 @@ const fragment = 50
 // and under "" for all; and what to write instead.
 var gone = map[string]map[string]struct{ except, instead string }{
 	"": {
-		"lr_schedule":            {"null", "give lr as a list of [step, rate]"},
-		"entropy_coeff_schedule": {"null", "give entropy_coeff as a list of [step, number]"},
+		"lr_schedule":            {"null", "set lr to a list of [step, rate]"},
+		"entropy_coeff_schedule": {"null", "set entropy_coeff to a list of [step, number]"},
 	},
 	"SAC":    {"lr": {"null", "set actor_lr, critic_lr and alpha_lr"}},
-	"PPO":    {"use_gae": {"true", "only with it can episodes be cut into batches"}, "vf_share_layers": {"", "set it in model"}},
-	"IMPALA": {"vtrace": {"true", "RLlib has no other correction"}, "replay_proportion": {"0", ofBuffers}, "num_aggregation_workers": {"", aggregators}, "max_requests_in_flight_per_aggregator_worker": {"", aggregators}},
+	"PPO":    {"use_gae": {"true", "without it, episodes cannot be split into batches"}, "vf_share_layers": {"", "set it in model"}},
+	"IMPALA": {"vtrace": {"true", "RLlib supports no other correction"}, "replay_proportion": {"0", ofBuffers}, "num_aggregation_workers": {"", aggregators}, "max_requests_in_flight_per_aggregator_worker": {"", aggregators}},
 	"APPO": {
-		"vtrace": {"true", "RLlib has no other correction"}, "replay_proportion": {"0", ofBuffers}, "minibatch_buffer_size": {"1", ofBuffers}, "learner_queue_size": {"16", ofBuffers},
+		"vtrace": {"true", "RLlib supports no other correction"}, "replay_proportion": {"0", ofBuffers}, "minibatch_buffer_size": {"1", ofBuffers}, "learner_queue_size": {"16", ofBuffers},
 		"num_multi_gpu_tower_stacks": {"1", "one learner uses one GPU"}, "target_update_frequency": {"", "set target_network_update_freq"}, "use_critic": {"", "the critic is always used"},
 		"num_aggregation_workers": {"", aggregators}, "max_requests_in_flight_per_aggregator_worker": {"", aggregators},
 	},
 }
 
 const (
-	ofBuffers   = "set circular_buffer_num_batches and circular_buffer_iterations_per_batch, which APPO has"
+	ofBuffers   = "use circular_buffer_num_batches and circular_buffer_iterations_per_batch instead"
 	aggregators = "aggregator actors are set in the generated script"
 )
 
@@ -40,7 +40,7 @@ func (t Training) besideOfRLlib(name string, all yamlfile.Value) string {
 	v := all.Members[name]
 	for _, of := range []string{"", t.Algorithm} {
 		if g, ok := gone[of][name]; ok && !is(v, g.except) {
-			return fmt.Sprintf("must be omitted, because RLlib refuses it with %s: %s", t.Algorithm, g.instead)
+			return fmt.Sprintf("must be omitted, because RLlib rejects it with %s: %s", t.Algorithm, g.instead)
 		}
 	}
 	if longest := numberOf(all.Members["model"], "max_seq_len", 20); name == "burn_in_len" && v.Float() >= longest {

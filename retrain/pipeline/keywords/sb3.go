@@ -14,11 +14,11 @@ func (t Training) besideOfSB3(name string, all yamlfile.Value) string {
 	v := all.Members[name]
 	switch isTrue := v.Scalar == "true"; {
 	case name == "device" && t.NoGPU && strings.HasPrefix(v.Scalar, "cuda"):
-		return "requires training.gpu: 1, or else the container has no GPU"
+		return "requires training.gpu: 1, because the container otherwise has no GPU"
 	case name == "use_sde" && isTrue && t.Discrete != "":
 		return "must be false, because it explores with continuous actions, which " + t.Discrete + " does not have"
 	case name == "buffer_size" && t.Memory > 0 && t.buffered(all) > t.Memory:
-		return fmt.Sprintf("must be lower: the buffer would have at least %d MiB of observations, more than training.memory", t.buffered(all))
+		return fmt.Sprintf("must be lower: the buffer would contain at least %d MiB of observations, more than training.memory", t.buffered(all))
 	case name == "optimize_memory_usage" && isTrue:
 		return t.lessMemory(all)
 	case name == "train_freq" && t.Environments > 1 && len(v.Items) == 2 && v.Items[1].Scalar == "episode":

@@ -36,13 +36,13 @@ var (
 	onPolicy    = policyOf("pi", "vf")
 	offPolicy   = policyOf("pi", "qf")
 	object      = kind{want: "omitted: a file cannot contain Python objects, so it requires training.command", takes: func(yamlfile.Value) bool { return false }}
-	frequency   = kind{want: "a whole number of at least 1, or a list of one and step or episode", takes: isFrequency}
+	frequency   = kind{want: "a whole number of at least 1, or a list such as [4, step] or [1, episode]", takes: isFrequency}
 	entropy     = kind{want: "a number of at least 0, auto, or auto and a number above 0, such as auto_0.1", takes: isEntropy}
 	orAuto      = kind{want: "a number or auto", takes: func(v yamlfile.Value) bool { return number.takes(v) || v.Kind == yamlfile.String && v.Scalar == "auto" }}
 	rates       = kind{want: "a number above 0, or a list of [step, number] that begins at step 0", takes: scheduled(positive)}
 	shares      = kind{want: "a number from 0 to 1, or a list of [step, number] that begins at step 0", takes: scheduled(unit)}
 	weights     = kind{want: "a number of at least 0, or a list of [step, number] that begins at step 0", takes: scheduled(notNegative)}
-	stretch     = kind{want: "a whole number of at least 1, or a list of two", takes: isStretch}
+	stretch     = kind{want: "a whole number of at least 1, or a list of two such numbers", takes: isStretch}
 	device      = kind{want: "a PyTorch device, such as auto, cpu, cuda or cuda:0", takes: isDevice}
 	clipping    = oneOf("value", "norm", "global_norm")
 	ofErrors    = oneOf("huber", "mse")

@@ -44,7 +44,7 @@ func (s Stage) Faults() map[string]string {
 		return out
 	}
 	if s.CPU > hostedCPU {
-		out["cpu"] = fmt.Sprintf("must be at most %d on GitHub-hosted runners, because Docker refuses more than the machine has; to use more, set %s.runner", hostedCPU, s.Name)
+		out["cpu"] = fmt.Sprintf("must be at most %d on GitHub-hosted runners, because Docker does not allow more than the machine has; to use more, set %s.runner", hostedCPU, s.Name)
 	}
 	if s.GPU > 0 {
 		out["gpu"] = fmt.Sprintf("requires %s.runner because GitHub-hosted runners have no GPU", s.Name)
@@ -67,7 +67,7 @@ func (s Stage) tooLong() string {
 	switch {
 	case err != nil:
 	case s.GitLab && d > 30*24*time.Hour:
-		return "must be at most 30d with GitLab CI, which refuses a job with a limit of more than a month"
+		return "must be at most 30d with GitLab CI, which rejects jobs with a time limit of more than a month"
 	case d > 5*time.Hour && s.IsHosted():
 		return fmt.Sprintf("must be at most 5h on GitHub-hosted runners, which stop a job after six hours; to allow more, set %s.runner", s.Name)
 	case s.GitHub && d > 4*24*time.Hour:

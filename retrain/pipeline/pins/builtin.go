@@ -86,7 +86,7 @@ func newestOwn(name string) string {
 // if it does not.
 func nearlyOwn(name, id string) string {
 	if name == id && ownVersions[name] != "" {
-		return "must have its version, as in " + newestOwn(name) + ": without one, it changes with Gymnasium"
+		return "must include a version, as in " + newestOwn(name) + ": without one, the environment changes with Gymnasium"
 	}
 	for _, near := range slices.Sorted(maps.Keys(ownVersions)) {
 		if ownVersions[name] == "" && len(name) > 5 && !strings.EqualFold(name, near) && slipped(name, near) {

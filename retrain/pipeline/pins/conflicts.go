@@ -21,7 +21,7 @@ func Conflict(requirement string, all []string) string {
 		}
 		for _, n := range needs(of, at) {
 			if slices.Contains(strictly, of) && n.Name == name && !Allowed(n.Wanted, version) {
-				return "must be " + n.Wanted + ", which " + r + " needs, or pip refuses to install both"
+				return "must be " + n.Wanted + ", which " + r + " requires: pip cannot install both"
 			}
 		}
 	}

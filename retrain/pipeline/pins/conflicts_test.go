@@ -7,7 +7,7 @@ import (
 
 func TestPinsThatPipRefuses(t *testing.T) {
 	for _, test := range []struct{ requirements, want string }{
-		{"gymnasium==1.1.1 ray[default,rllib]==2.41.0", "must be ==1.0.0, which ray[default,rllib]==2.41.0 needs"},
+		{"gymnasium==1.1.1 ray[default,rllib]==2.41.0", "must be ==1.0.0, which ray[default,rllib]==2.41.0 requires"},
 		{"gymnasium==1.0.0 ray[rllib]==2.41.0", ""},
 		{"gymnasium==1.1.1 ray==2.41.0", ""},
 		{"gymnasium==1.2.2 stable_baselines3==2.6.0", "must be >=0.29.1,<1.2.0"},

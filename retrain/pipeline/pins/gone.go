@@ -18,9 +18,9 @@ func Gone(p Package, imported func(module string) bool) string {
 	exact := Exact(p.Wanted) != ""
 	switch module, conda := ofConda[p.Name]; {
 	case conda && exact && !imported(module):
-		return "Conda's builds of NumPy need it, but those of PyPI do not"
+		return "required by NumPy from Conda, but not by NumPy from PyPI"
 	case exact && nightly.MatchString(p.Name) && strings.Contains(p.Wanted, "dev") || exact && p.Name == "tb-nightly":
-		return "PyPI does not keep nightly builds"
+		return "nightly builds are removed from PyPI"
 	}
 	return ""
 }
@@ -34,7 +34,7 @@ func RunsAtariPy(python string) bool { return windows("atari-py")[python] != win
 // Note returns what only a person can do for a package of a normalized name, "" for nothing.
 func Note(name string) string {
 	if name == "roboschool" {
-		return "between the marks in pipeline/Dockerfile, install libgl1, which it loads; it is no longer maintained: PyBullet has similar environments"
+		return "requires libgl1: install it between the marks in pipeline/Dockerfile. It is no longer maintained; PyBullet has similar environments"
 	}
 	return ""
 }
@@ -54,7 +54,7 @@ func OnPyPI(name string) string {
 // programs use. It is "" if it is.
 func Elsewhere(name string) string {
 	if name == "baselines" {
-		return "PyPI has only a version of 2018: between the marks in pipeline/Dockerfile, install it from its repository"
+		return "PyPI only has a version from 2018: install it from its repository, between the marks in pipeline/Dockerfile"
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ func NoPython(image string) string {
 	case name[1] == "python" && name[2] != "" && (name[2] != "3" || name[3] != "" && Compare(name[3], "7") < 0):
 		return "must have Python 3.7 or later, not " + strings.TrimSuffix(name[2]+"."+name[3], ".")
 	case slices.Contains(withoutPython, name[1]):
-		return "must be an image with Python, which " + name[1] + " is not, such as " + example
+		return "must be an image that contains Python, such as " + example + ", unlike " + name[1]
 	}
 	return ""
 }

@@ -13,7 +13,7 @@ type needed struct{ name, version, why string }
 // of a config in Ray 2.40 has no build_algo, and Stable-Baselines3 before 2 takes environments of Gym only.
 var least = map[string][]needed{
 	"cleanrl":           {{"gymnasium", "1.1.0", "its autoreset modes"}},
-	"rllib":             {{"ray", "2.41.0", "build_algo() of a config"}, {"gymnasium", "1.0.0", "a Ray that needs it"}},
+	"rllib":             {{"ray", "2.41.0", "the method build_algo of its configs"}, {"gymnasium", "1.0.0", "a version of Ray that requires it"}},
 	"stable-baselines3": {{"stable-baselines3", "2.0.0", "Gymnasium environments"}},
 }
 
@@ -24,7 +24,7 @@ func Fault(library, requirement string, all []string) string {
 	name, extras, _ := strings.Cut(name, "[")
 	listed := slices.ContainsFunc(all, func(r string) bool { return strings.HasPrefix(r, "dm-tree==") || strings.HasPrefix(r, "dm_tree==") })
 	if library == "rllib" && name == "ray" && !strings.Contains(extras, "rllib") && !strings.Contains(extras, "all") && !listed {
-		return "must be ray[rllib]==" + version + ", because the generated scripts need the packages of this extra"
+		return "must be ray[rllib]==" + version + ", because the generated scripts require the packages of this extra"
 	}
 	why := TooOld(library, Package{Normalized(name), "==" + version}, "")
 	if why == "" {
@@ -45,7 +45,7 @@ func TooOld(library string, p Package, tested string) string {
 	case Allowed(p.Wanted, l.version) || tested != "" && Allowed(p.Wanted, tested): // also any version
 	case low != "" && Compare(low, l.version) >= 0:
 	case low != "" || strings.HasPrefix(strings.TrimSpace(p.Wanted), "<"):
-		return l.version + " or later because the generated scripts need " + l.why
+		return l.version + " or later, because the generated scripts require " + l.why
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ func Misspelled(requirement string, all []string) string {
 	joined := func(s string) string { return strings.ReplaceAll(s, "-", "") }
 	for _, near := range usual {
 		if len(name) > 4 && near != name && (joined(name) == joined(near) || slipped(name, near) || mistyped(name, near)) && pinned(near, all) == "" && !Known(Default, name) && allNewest()[name] == "" {
-			return fmt.Sprintf("must be %s, not %s, which is another package", near, name)
+			return fmt.Sprintf("must be %s, not %s, which is a different package", near, name)
 		}
 	}
 	return ""

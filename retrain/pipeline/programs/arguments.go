@@ -706,12 +706,12 @@ func (p *program) notes(args []string) []string {
 	}
 	for i, a := range p.args {
 		if p.turnsGPUOn(i) {
-			out = append(out, cmp.Or(p.page, "the README")+" passes "+a+", which needs training.gpu")
+			out = append(out, cmp.Or(p.page, "the README")+" passes "+a+", which requires training.gpu")
 		}
 	}
 	for _, x := range p.flags {
 		if gpu := cmp.Or(p.given(p.args, x), x.Value); !x.Boolean && ofCUDA.MatchString(gpu) && strings.HasPrefix(p.given(args, x), "cpu") {
-			out = append(out, x.Name+" is "+gpu+" in the project, which needs training.gpu")
+			out = append(out, x.Name+" is "+gpu+" in the project, which requires training.gpu")
 		}
 	}
 	return out

@@ -50,7 +50,7 @@ func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperpara
 	}
 	p := &f.trained[0]
 	if path.Ext(file) == ".py" && !f.uses(p, usesLibrary[rllib]) {
-		return p.file + " does not use " + algorithm + ", which " + file + " names"
+		return p.file + " does not use " + algorithm + ", which " + file + " mentions"
 	}
 	if own != "" {
 		return "the policy " + own + " is a class defined in the program"
@@ -61,7 +61,7 @@ func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperpara
 	for _, h := range known.All {
 		_, code, _ := strings.Cut(h.Code, "=")
 		if h.Value == "" && h.Name != "device" && (isObject.MatchString(code) || schedule.MatchString(code)) {
-			return cmp.Or(known.File, p.file) + " sets " + h.Name + " to an object, which a pipeline file cannot express"
+			return cmp.Or(known.File, p.file) + " sets " + h.Name + " to an object, which a pipeline file cannot contain"
 		}
 	}
 	return ""
@@ -110,10 +110,10 @@ func (f *Finder) otherWorld(p *program, rllib bool) string {
 			return file + " defines its own model"
 		}
 		if rllib && ofWorldConfig.MatchString(text) {
-			return file + " makes the environment with env_config"
+			return file + " creates the environment with env_config"
 		}
 		if name := wrapper(text, own); name != "" && !rllib {
-			return file + " makes or wraps the environment with " + name
+			return file + " creates or wraps the environment with " + name
 		}
 	}
 	return ""

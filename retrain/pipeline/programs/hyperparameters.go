@@ -247,7 +247,7 @@ func (l *lookup) from(argument, file string) {
 // that it does not change is known.
 func (l *lookup) set(argument string, v literals.Value, known bool, code string, runs int) {
 	if argument == "device" && strings.Contains(code+v.Text, "cuda") && runs >= 0 { // the image has none
-		l.hyperparameters = append(l.hyperparameters, Hyperparameter{Name: argument, Code: strings.Join(strings.Fields(code), " ") + " needs training.gpu"})
+		l.hyperparameters = append(l.hyperparameters, Hyperparameter{Name: argument, Code: strings.Join(strings.Fields(code), " ") + " requires training.gpu"})
 	}
 	if runs < 0 || slices.Contains(notOfAlgorithm, argument) || len(l.hyperparameters) >= maxHyperparameters {
 		return

@@ -28,26 +28,26 @@ func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
 	var out []string
 	for _, file := range f.withImports(p) {
 		if path := saves.Elsewhere(f.Text[file]); path != "" {
-			out = append(out, file+" names "+path+", which the image lacks: change it to a path relative to the working directory")
+			out = append(out, file+" uses "+path+", which does not exist in the image: change it to a path relative to the working directory")
 			break
 		}
 	}
 	if name := saves.Off(p.text); name != "" {
-		out = append(out, p.file+" does not train as it is: change the value of "+name)
+		out = append(out, p.file+" does not train with its current settings: change the value of "+name)
 	}
 	if headless.Endless(p.text) {
-		out = append(out, p.file+" trains until interrupted: end its loop after a number of steps")
+		out = append(out, p.file+" trains until interrupted: limit the number of steps")
 	}
 	for _, x := range p.flags {
 		if at := saves.Elsewhere(`"` + x.Value + `"`); at != "" && !has(args, x) {
-			out = append(out, x.Name+" is "+at+" in the project, which the image lacks: set it to a path in $WORK")
+			out = append(out, x.Name+" is set to "+at+", which does not exist in the image: set it to a path in $WORK")
 		}
 		if !x.Boolean && ofData.MatchString(x.Key()) && strings.Contains(x.Value, "/") && fs.ValidPath(path.Clean(x.Value)) && !f.exists(path.Clean(x.Value)) && !f.isDirectory(path.Clean(x.Value)) && !has(args, x) {
-			out = append(out, x.Name+" is "+x.Value+" in the project, which the repository lacks: add it, or set the argument")
+			out = append(out, x.Name+" is set to "+x.Value+", which is not in the repository: add it, or set the argument")
 		}
 	}
 	if savesNothing {
-		out = append(out, p.file+" has no code that saves a model: add it, so that the training leaves one in $WORK")
+		out = append(out, p.file+" does not save a model: add code that saves it in $WORK")
 	}
 	return out
 }

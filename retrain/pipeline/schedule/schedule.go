@@ -30,7 +30,7 @@ func Fault(text string, github bool) string {
 	case s.Next(someDay).IsZero():
 		return fmt.Sprintf("must be a date that exists: the months in %q do not have that day", text)
 	case closer(s, 2):
-		return fmt.Sprintf("must not start a run every minute, before the last one has trained and evaluated, not %q", text)
+		return fmt.Sprintf("must leave enough time for training and evaluation, unlike %q, which starts a run every minute", text)
 	case github && closer(s, oftenest):
 		return fmt.Sprintf("must leave at least %d minutes between runs, unlike %q: GitHub Actions does not start workflows more often", oftenest, text)
 	}

@@ -144,7 +144,7 @@ func Unlike(id, other string) string {
 	seen, action := spacesOf(id)
 	otherSeen, otherAction := spacesOf(other)
 	if differ(seen, otherSeen) || differ(action, otherAction) {
-		return fmt.Sprintf("must have the same observations and actions as %s, which one agent sees and takes in all environments", other)
+		return fmt.Sprintf("must have the same observations and actions as %s, because the same agent acts in all environments", other)
 	}
 	return ""
 }

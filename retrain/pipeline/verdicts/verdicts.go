@@ -51,7 +51,7 @@ func Faults(g Gate) map[string]string {
 	case !g.Sent:
 		out["evaluation.telemetry"] = "must be true, because the gate has no other data of the new version; or set shadow.command, or gate.skip: true"
 	case !g.Passes && g.Seeds >= leastSeeds && g.Episodes > 0 && g.Seeds*g.Episodes < gate.LeastTried:
-		out["evaluation.episodes"] = fmt.Sprintf("must be at least %d with %d seeds, because the gate judges these episodes and needs at least %d for each environment; omit the key to run enough for the verdict same",
+		out["evaluation.episodes"] = fmt.Sprintf("must be at least %d with %d seeds, because the gate judges these episodes and needs at least %d for each environment; omit the key to run enough episodes for the verdict same",
 			(gate.LeastTried+g.Seeds-1)/g.Seeds, g.Seeds, gate.LeastTried)
 	}
 	return out

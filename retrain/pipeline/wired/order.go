@@ -31,7 +31,7 @@ func Misordered(file, text string, stages []string) []Lack {
 				want = "\n          - name: " + s + "\n            template: " + s + "\n" + want
 			}
 			if want != "" && !strings.Contains(text, want) {
-				out = append(out, Lack{1, "the stage " + s + " does not wait for what it needs"})
+				out = append(out, Lack{1, "the stage " + s + " does not wait for its dependencies"})
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			e.As = nothing
 		}
 		if err := s.Audit.Append(e, unknown); err != nil {
-			s.log.Error().Err(err).Str("what", e.What).Msg("a change was not recorded in the audit log")
+			s.log.Error().Err(err).Str("what", e.What).Msg("failed to record a change in the audit log")
 		}
 	})
 }

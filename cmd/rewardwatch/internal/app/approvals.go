@@ -78,7 +78,7 @@ func (a *App) askApproval(ctx context.Context, i *alerts.Incident, request strin
 		link, err = a.retrain.Link(ctx, q)
 	}
 	if err != nil {
-		a.log.Warn().Err(err).Str("request", request).Msg("the alert has no link to approve the retraining")
+		a.log.Warn().Err(err).Str("request", request).Msg("failed to create the approval link for an alert")
 		return
 	}
 	a.approvals.keep(i, request, link != "" && !i.Closed, now)

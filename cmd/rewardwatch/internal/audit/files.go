@@ -42,7 +42,7 @@ func (l *Log) files() (all []file, err error) {
 		}
 	}
 	if err == nil {
-		err = errors.New("keeps being renamed")
+		err = errors.New("the files are being renamed too often")
 	}
 	return nil, fmt.Errorf("%w: list %s: %w", ErrLog, l.path, err)
 }

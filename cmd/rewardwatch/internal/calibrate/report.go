@@ -248,7 +248,7 @@ func (line *Calibration) span(baseline []*ingest.Unit) {
 		}
 	}
 	if first == 0 {
-		line.note("no timestamps: whether the baseline covers the weekly cycle is unknown, and a budget in days counts steps")
+		line.note("no timestamps: it is unknown whether the baseline covers the weekly cycle, and a budget in days counts steps")
 		return
 	}
 	line.Baseline.Days = new(wire.Number(time.Duration(last-first).Hours() / 24))

@@ -273,7 +273,7 @@ func createdText(w io.Writer, results []createdJSON) error {
 func lacksText(lacks []lackJSON) string {
 	var out strings.Builder
 	for _, l := range lacks {
-		fmt.Fprintf(&out, "; %s of %s needs %d", l.Branch, terminal.Printable(l.Signal), l.Units)
+		fmt.Fprintf(&out, "; %s of %s requires %d", l.Branch, terminal.Printable(l.Signal), l.Units)
 	}
 	return out.String()
 }

@@ -219,7 +219,7 @@ func TestSmallBaselineSaysWhatItLacks(t *testing.T) {
 	f := newFleet(42, 3)
 	f.episodes(120)
 	got := runVerb("baseline", "create", f.file(t), "-o", filepath.Join(t.TempDir(), "b"))
-	for _, want := range []string{"120 of 500 episodes; ", "return spread x1.6 of return needs "} {
+	for _, want := range []string{"120 of 500 episodes; ", "return spread x1.6 of return requires "} {
 		if got.code != exitFine || !strings.Contains(got.out, want) {
 			t.Errorf("exit %d %s, printed %q, want %q", got.code, got.err, got.out, want)
 		}

@@ -17,7 +17,7 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 		Use:   "request POLICY --recipe RECIPE --target TARGET --why TEXT [--incident INCIDENT]",
 		Short: "Request a retraining",
 		Long: "You can request a retraining even during a trigger's cooldown, while the policy's breaker is open, or if the cause requires\n" +
-			"a decision by a person. With --incident, the request includes the evidence of that incident; without it, the request contains no\n" +
+			"a manual decision. With --incident, the request includes the evidence of that incident; without it, the request contains no\n" +
 			"alarms. A policy can have only one unfinished request at a time.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePolicies(service),

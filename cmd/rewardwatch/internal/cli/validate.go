@@ -39,7 +39,7 @@ func newValidateCommand(c *terminal.Console) *cobra.Command {
 			"of range are errors. Prints every error as file:line:column: message, and exits with 2 if there are any.\n" +
 			"Also prints a warning if a file named in the configuration cannot be read on this machine.\n\n" +
 			"With --sample, reads records from a file with the format and mapping of the topic. Prints how many are accepted,\n" +
-			"skipped and refused, and the first records before and after the mapping. Exits with 2 if no record yields an event,\n" +
+			"skipped and rejected, and the first records before and after the mapping. Exits with 2 if no record yields an event,\n" +
 			"or if a mapping field that has no default is missing from every record.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return validate(cmd.Context(), c, o, args[0]) },

@@ -253,7 +253,7 @@ func serviceRefusal(status string, path []string, answer []byte) error {
 
 // ReasonFlags adds the flags for the name of the person who decides and for the reason.
 func ReasonFlags(cmd *cobra.Command, r *wire.Reason) {
-	cmd.Flags().StringVar(&r.By, "by", userName(), "name of the person who makes the decision")
+	cmd.Flags().StringVar(&r.By, "by", userName(), "your name, which is recorded with the decision")
 	cmd.Flags().StringVar(&r.Why, "why", "", "reason for the decision, as a sentence that others can understand (required)")
 }
 

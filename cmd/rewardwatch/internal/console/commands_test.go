@@ -31,7 +31,7 @@ func TestCommandsNameTheServer(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	for _, prose := range []string{"a person can request one (rewardwatch retrain request)", "rewardwatch retrains nothing", "rewardwatch explains it"} {
+	for _, prose := range []string{"request one manually (rewardwatch retrain request)", "rewardwatch retrains nothing", "rewardwatch explains it"} {
 		if got := (&Console{}).commands(httptest.NewRequest(http.MethodGet, "/", nil), prose); strings.Contains(got, "--server http://example.coms") || strings.Contains(got, "explain --") {
 			t.Errorf("%s: %s", prose, got)
 		}

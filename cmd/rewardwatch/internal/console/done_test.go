@@ -27,7 +27,7 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 	}{
 		"rules":         {alerts.Delivery{}, nil, "Rewardwatch did not send an alert, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
 		"not delivered": {alerts.Delivery{State: alerts.Undelivered}, nil, "Not delivered: Alertmanager has not accepted it yet. No one was alerted."},
-		"delivered":     {alerts.Delivery{State: alerts.Delivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, which notifies people."},
+		"delivered":     {alerts.Delivery{State: alerts.Delivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, which sends the notifications."},
 		"news to come":  {alerts.Delivery{State: alerts.Undelivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, but not the latest change."},
 		"muted":         {alerts.Delivery{State: alerts.Delivered, Since: someTime}, muted, "Muted until 2026-11-20 11:00:05 UTC by ann. No one is alerted until then."},
 	} {

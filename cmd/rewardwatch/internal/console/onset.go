@@ -103,7 +103,7 @@ func (p alarmPart) endedWith(i *alerts.Incident, a *alerts.Alarm) alarmPart {
 	if !ended || d.Kind == alerts.Released || !i.Closed || !a.Resolved || a.ResolvedAt.Ordinal < i.ClosedAt.Ordinal {
 		return p
 	}
-	p.Class, p.State, p.Replaced = "warming-up", "baseline reset", "The baseline was replaced because of a retraining or by a person. The signal did not return to the old one."
+	p.Class, p.State, p.Replaced = "warming-up", "baseline reset", "The baseline was replaced because of a retraining or a manual reset. The signal did not return to the old one."
 	if d.Kind == alerts.Accepted {
 		p.State, p.Replaced = "accepted", "The change was accepted as the new normal. The signal did not return to the old baseline."
 	}

@@ -332,7 +332,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	if next == nil {
 		return text
 	}
-	return fmt.Sprintf("%s: the baseline is too small. The next one, %s, needs about %s %s", text, next.Branch, words.Grouped(int64(next.Units)), unit.Many())
+	return fmt.Sprintf("%s: the baseline is too small. The next one, %s, requires about %s %s", text, next.Branch, words.Grouped(int64(next.Units)), unit.Many())
 }
 
 // points returns the difference of two shares in percentage points, as that of the percentages shown.

@@ -63,7 +63,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 		t.Errorf("requests %+v", d.Requests)
 	}
 	first := g.Streams[0]
-	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests inactive: the baseline is too small. The next one, return spread +0.5, needs about 900 episodes" {
+	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests inactive: the baseline is too small. The next one, return spread +0.5, requires about 900 episodes" {
 		t.Errorf("%+v", first)
 	}
 	if p := first.Picture; len(p.Bins) != 10 || len(p.Edges) != 9 || fmt.Sprint(p.Edges[0], p.Edges[7]) != "{36.0 106 118 7.5} {288.0 119 131 11.88}" || p.Shares != "share of episodes" || p.Bins[0].CurrentPercent != "20.8%" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {

@@ -33,7 +33,7 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 		"Location in the data", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
 		"Decisions and comments", "muted by ann", "the catalogue team is on it",
 		"Retrain requests", `href="./../retrain/rr_missed"`, "missed", "not &gt; 480", "Rollback", `href="./../retrain/rr_waits"`, "Waiting for approval",
-		"the cause was uncertain, so a person may have to decide", "a retraining was requested",
+		"the cause was uncertain, so a manual decision may be required", "a retraining was requested",
 	} {
 		i := strings.Index(strings.ReplaceAll(body[at:], "&#43;", "+"), want)
 		if i < 0 {

@@ -267,7 +267,7 @@ func directionSetting(p PolicyInspection) setting {
 		if len(ways) == 0 {
 			return setting{}
 		}
-		return setting{"direction", "{" + strings.Join(ways, ", ") + "}", "ratings by people: improvements do not page; for other outcomes add up, down or none"}
+		return setting{"direction", "{" + strings.Join(ways, ", ") + "}", "ratings by people: improvements do not page; for other outcomes, add up, down or none"}
 	}
 	for _, signal := range slices.Sorted(maps.Keys(p.direction)) {
 		ways = append(ways, quoteYAML(signal)+": "+p.direction[signal])
@@ -530,7 +530,7 @@ func kafkaSettings(kafka config.KafkaConfig, topic bool, file string) []setting 
 	shown := map[string]string{
 		"brokers": "the default; any broker of the cluster, as host:port",
 		"topic":   "the default; topic with the telemetry of the agents",
-		"group":   "consumer group; needs permission to read the topic and to commit offsets",
+		"group":   "consumer group; requires permission to read the topic and to commit offsets",
 	}
 	if len(kafka.Topics) > 0 {
 		kafka.Topic, kafka.Topics = defaults.Topic, nil

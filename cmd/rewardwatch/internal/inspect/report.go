@@ -450,7 +450,7 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 		note("%s", r.NoEnd.Note())
 	}
 	if r.Baseline.Units < r.Baseline.Of {
-		note("%s, but a baseline needs %d", r.unitName().CountSized(g.units), r.Baseline.Of)
+		note("%s, but a baseline requires %d", r.unitName().CountSized(g.units), r.Baseline.Of)
 	}
 	switch {
 	case g.clock.without == g.events:
@@ -458,7 +458,7 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	case !r.Clock.Usable:
 		note("timestamps cannot be used: more than 1%% of the events have no timestamp or an invalid one")
 	case !r.Clock.Weekly:
-		note("does not cover the weekly cycle: it has %s and needs two weeks", terminal.Plural(r.Clock.Days, "day"))
+		note("does not cover the weekly cycle: it covers %s, but two weeks are required", terminal.Plural(r.Clock.Days, "day"))
 	}
 	if g.categorySteps > 0 && g.valueSteps > 0 {
 		note("actions have mixed types: %d are categories and %d are numbers", g.categorySteps, g.valueSteps)

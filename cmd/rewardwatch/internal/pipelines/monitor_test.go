@@ -60,7 +60,7 @@ func TestGuardsAreThoseOfTheFile(t *testing.T) {
 			"    - {name: b, range: {signal: action.0, min: -1.5, max: 2}, share: .1}\n    - {name: g, range: {signal: action, max: 2}}\n    - {name: c, return_below: -3.5}\n    - {name: d, largest_share: true, share: 0.9}\n    - {name: e, entropy: 0.2}\n    - {name: f, causes: [reward_hacking, telemetry]}\n", ""},
 		"unknown key":   {"guards:\n  limits:\n    - name: a\n      outcome: cost\n      shara: 0.1\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[0].shara: ", line+4)},
 		"value":         {"guards:\n  limits:\n    - {name: a, outcome: cost,\n       share: 2}\n", fmt.Sprintf("pipeline.yaml:%d:15: guards.limits[0].share: must be at least 0 and less than 1", line+3)},
-		"two kinds":     {"guards:\n  limits:\n    - {name: a, outcome: cost, entropy: 1}\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[0].name: needs exactly one", line+2)},
+		"two kinds":     {"guards:\n  limits:\n    - {name: a, outcome: cost, entropy: 1}\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[0].name: requires exactly one", line+2)},
 		"twice":         {"guards:\n  limits:\n    - {name: a, outcome: cost}\n    - {name: a, outcome: cost}\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[1].name: \"a\" is listed twice", line+3)},
 		"no actions":    {"guards:\n  limits:\n    - {name: a, actions: []}\n", fmt.Sprintf("pipeline.yaml:%d:26: guards.limits[0].actions: must not be empty", line+2)},
 		"no causes":     {"guards:\n  limits:\n    - {name: a, causes: []}\n", "guards.limits[0].causes: must not be empty"},

@@ -136,7 +136,7 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 
 func explained(w *pipeline.Work, args []string, line int, all bool) ([]pipeline.Explained, error) {
 	if (len(args) == 2) == (line > 0) {
-		return nil, fmt.Errorf("explain needs either a generated file or --line")
+		return nil, fmt.Errorf("explain requires either a generated file or --line")
 	}
 	if line > 0 {
 		return pipeline.Made(w, args[0], line), nil

@@ -15,7 +15,7 @@ type Mix struct {
 	Shown       string  `json:"shown"`
 	Quantity    string  `json:"quantity"`
 	SplitBy     string  `json:"split_by"` // labels.<name>, env or observation.<name>
-	Value       *string `json:"value"`    // stratum whose share contributes most; null for values that the baseline lacks
+	Value       *string `json:"value"`    // stratum whose share contributes most; null for values that do not occur in the baseline
 	ShareBefore Number  `json:"share_before"`
 	ShareAfter  Number  `json:"share_after"`
 	Units       int64   `json:"units"` // number of units since the onset

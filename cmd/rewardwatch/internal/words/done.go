@@ -25,9 +25,9 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 		}
 		return text + ". No one is alerted until then.", class
 	case d.State == alerts.Delivered && d.Since.IsZero():
-		return "Accepted by Alertmanager, which notifies people.", "ok"
+		return "Accepted by Alertmanager, which sends the notifications.", "ok"
 	case d.State == alerts.Delivered:
-		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", which notifies people.", "ok"
+		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", which sends the notifications.", "ok"
 	case d.State == alerts.Undelivered && d.Since.IsZero():
 		return "Not delivered: Alertmanager has not accepted it yet. No one was alerted.", "drift"
 	case d.State == alerts.Undelivered:
@@ -66,9 +66,9 @@ func ReasonText(r ledger.Reason) string {
 		ledger.NotLasted:        "the incident was shorter than the trigger requires",
 		ledger.Provisional:      "its alarms are based on a provisional baseline",
 		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
-		ledger.CauseNeedsPerson: "a person must decide, because a retrained policy would learn the fault",
-		ledger.CauseUnsettled:   "the cause was uncertain, so a person may have to decide",
-		ledger.GuardTripped:     "a person must decide what to do about a tripped guard",
+		ledger.CauseNeedsPerson: "a manual decision is required, because a retrained policy would learn the fault",
+		ledger.CauseUnsettled:   "the cause was uncertain, so a manual decision may be required",
+		ledger.GuardTripped:     "a tripped guard requires a manual decision",
 		ledger.Cooldown:         "the trigger was in its cooldown",
 		ledger.OpenRequest:      "the policy had an unfinished request",
 		ledger.BreakerOpen:      "the policy's most recent retrainings did not help",

@@ -86,7 +86,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail "config: http.require_token blocks scrapes by Prometheus; set serviceMonitor.authorization.credentials to the secret with the token of a viewer" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.authorization .Values.serviceMonitor.basicAuth }}
-{{- fail "serviceMonitor.authorization and serviceMonitor.basicAuth exclude each other" }}
+{{- fail "serviceMonitor.authorization and serviceMonitor.basicAuth cannot be combined" }}
 {{- end }}
 {{- $mounts := list "/data" }}
 {{- range .Values.extraVolumeMounts }}{{ $mounts = append $mounts (clean (default "" .mountPath)) }}{{ end }}
@@ -112,7 +112,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $ledger := dig "retrain" "ledger" (dict) $config }}
 {{- if and (dig "retrain" "targets" (list) $config) (not (or $ledger.postgres_url_file $ledger.postgres_url_env)) }}
 {{- if not (regexMatch "/.+/" (printf "/%s" (trimPrefix "/data/" (printf "/%s" (default "" $ledger.sqlite) | clean)))) }}
-{{- fail "config: retrain.ledger.sqlite must be in a directory of its own, such as data/ledger/ledger.db, because everybody can write to the root of some volumes" }}
+{{- fail "config: retrain.ledger.sqlite must be in a directory of its own, such as data/ledger/ledger.db, because the root of some volumes is writable by everyone" }}
 {{- end }}
 {{- end }}
 {{- if and .Values.jobs.enabled (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}

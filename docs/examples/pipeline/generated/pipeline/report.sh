@@ -24,4 +24,4 @@ printf '%s\n' "${REWARDWATCH_STATUS_TOKEN:+Authorization: Bearer $REWARDWATCH_ST
   curl --header @- --header 'Content-Type: application/json' --fail --silent --show-error --max-time 60 --retry 8 --retry-connrefused \
     --data "{\"state\": \"failed\", \"error\": \"$ERROR\", \"by\": \"cartpole pipeline, $RUN\"}" \
     "${SERVICE%/}/api/v1/retrain-requests/$REQUEST/status" ||
-  echo "The state could not be reported." >&2
+  echo "Failed to report the status." >&2

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 policy='cartpole'
 if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
-  echo "The request is for a policy other than $policy, so nothing is done."
+  echo "Skipped: the request is for a policy other than $policy."
   exit "${SKIPPED:-0}"
 fi
 work=work

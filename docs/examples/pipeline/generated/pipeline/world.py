@@ -47,7 +47,7 @@ def watched(environment, policy, env, **names):
 
 
 # rewardwatch:keep features
-features = None  # or a function that takes an observation and returns an array, which is what the agent sees
+features = None  # or a function that converts an observation to the array that the agent sees
 # rewardwatch:end
 
 
@@ -82,7 +82,7 @@ class Varied(gymnasium.Wrapper):
 
 
 def make(id, varied):
-    """Returns an environment whose parameters vary during training."""
+    """Returns an environment. If varied is true, its parameters are drawn for each episode."""
     environment = gymnasium.make(id)
     # rewardwatch:keep reward-shaping
     # rewardwatch:end
@@ -119,5 +119,5 @@ def check():
 
 
 def training(id, env):
-    """Returns an environment for the training."""
+    """Returns an environment for training."""
     return flat(make(id, varied=True))

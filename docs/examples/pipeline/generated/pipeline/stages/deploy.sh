@@ -14,7 +14,7 @@ esac
 RUN=${RUN:-a run by hand}
 policy='cartpole'
 if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
-  echo "The request is for a policy other than $policy, so nothing is done."
+  echo "Skipped: the request is for a policy other than $policy."
   exit "${SKIPPED:-0}"
 fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
@@ -34,11 +34,11 @@ ask() {
 # report sends the status of the retraining to the service. If that fails, the stage continues, because the service may
 # have closed the request in the meantime.
 report() {
-  [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
+  [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "Failed to report the status." >&2
 }
 
 # succeeded reports the new version. The service may be restarting, so this retries for some minutes, unless the service
-# refuses the report (exit code 4), for example because the request is closed. The version is in service even if it is
+# rejects the report (exit code 4), for example because the request is closed. The version is in service even if it is
 # not reported: the stage does not fail, and no failure is reported if it is stopped in the meantime.
 closed=
 succeeded() {

@@ -14,7 +14,7 @@ esac
 RUN=${RUN:-a run by hand}
 policy='cartpole'
 if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
-  echo "The request is for a policy other than $policy, so nothing is done."
+  echo "Skipped: the request is for a policy other than $policy."
   exit "${SKIPPED:-0}"
 fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
@@ -34,7 +34,7 @@ ask() {
 # report sends the status of the retraining to the service. If that fails, the stage continues, because the service may
 # have closed the request in the meantime.
 report() {
-  [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
+  [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "Failed to report the status." >&2
 }
 
 finish() {
