@@ -54,7 +54,8 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 		if said.status >= http.StatusBadRequest {
 			e.Result, e.Error = "refused", reasonOf(said)
 		}
-		unknown := said.status == http.StatusUnauthorized || said.status == http.StatusForbidden || said.status == http.StatusTooManyRequests
+		unknown := said.status == http.StatusUnauthorized || said.status == http.StatusForbidden || said.status == http.StatusTooManyRequests ||
+			e.As == nothing || e.Result != "done" && ofAnyone(pattern)
 		if pattern == telemetryRoute && !unknown {
 			return
 		}
@@ -70,6 +71,12 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			s.log.Error().Err(err).Str("what", e.What).Msg("failed to record a change in the audit log")
 		}
 	})
+}
+
+// ofAnyone reports whether a route is for people who have shown nothing yet. Their requests can be refused before it is
+// known who they are.
+func ofAnyone(pattern string) bool {
+	return pattern == "POST /login" || pattern == "POST /retrain/{id}/decide"
 }
 
 // variables returns the values of a route's variables in a URL.

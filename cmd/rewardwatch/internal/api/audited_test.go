@@ -376,6 +376,31 @@ func TestEntriesOfGuessesAreBounded(t *testing.T) {
 	}
 }
 
+// Nor can requests that are refused before it is known who sends them, or that strangers may send.
+func TestEntriesOfStrangersAreBounded(t *testing.T) {
+	long := strings.Repeat("a", 4000)
+	for path, body := range map[string]string{
+		"/login":                   "token=x&name=" + long,
+		"/logout":                  "",
+		"/retrain/unknown/decide":  "%zz",
+		"/incidents/unknown":       "by=a&why=" + long,
+		"/login/sessions/unknown":  "",
+		"/-/reload":                long,
+		"/api/v1/retrain-requests": `{"by":"a","why":"` + long + `"}`,
+	} {
+		s, entries := auditedServer(t)
+		h := s.Handler()
+		for range 150 {
+			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		if got := entries(); len(got) != 100 {
+			t.Errorf("%s: %d entries of 150 requests, the last %+v", path, len(got), got[len(got)-1])
+		}
+	}
+}
+
 // The console takes sessions, and no tokens: a token beside a form does not say who sends it.
 func TestEntriesOfFormsNameTheSession(t *testing.T) {
 	s, entries := auditedServer(t)
