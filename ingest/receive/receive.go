@@ -28,6 +28,7 @@ const (
 	maxInFlight = 64 << 20
 	maxMessage  = 256 << 10 // of one message in bytes, unless it contains one larger record
 	maxWindow   = 8 << 20   // of zstd
+	maxUnpacked = 4         // batches that are decompressed at the same time
 	MaxRefused  = 100       // maximum number of refused records that a response lists
 )
 
@@ -85,12 +86,13 @@ type Receiver struct {
 	key      func(e *ingest.Event) string
 	metrics  *Metrics
 	inFlight *atomic.Int64 // bytes of all batches that are being received
+	unpacks  chan struct{} // batches that are being decompressed
 }
 
 // New returns a receiver for records in the given format, which must be a JSON format. Records with the same key are
 // written to the same partition.
 func New(topic Topic, format ingest.Format, key func(e *ingest.Event) string, m *Metrics) *Receiver {
-	return &Receiver{topic: topic, format: format, key: key, metrics: m, inFlight: new(atomic.Int64)}
+	return &Receiver{topic: topic, format: format, key: key, metrics: m, inFlight: new(atomic.Int64), unpacks: make(chan struct{}, maxUnpacked)}
 }
 
 // To returns a receiver that writes records in another format to another topic. Both share the limit for batches that
@@ -125,7 +127,10 @@ func (r *Receiver) Receive(ctx context.Context, b Batch) (Result, error) {
 func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
 	taken := reservation{of: r.inFlight}
 	defer taken.release()
-	body, err := decompressed(b, &taken)
+	body, err := readAll(b.Body, &taken)
+	if err == nil {
+		body, err = r.decompressed(ctx, b.Encoding, body, &taken)
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -159,11 +164,21 @@ func (v *reservation) take(n int) error {
 
 func (v *reservation) release() { v.of.Add(-v.n) }
 
-// decompressed reads and decompresses the whole body.
-func decompressed(b Batch, taken *reservation) ([]byte, error) {
-	source := b.Body
-	switch b.Encoding {
-	case "", "identity":
+// decompressed decompresses a whole body. It begins only when all of the body has arrived, and does not do so for many
+// bodies at once: a decoder may need maxWindow bytes, which a client that sends the rest slowly would otherwise occupy
+// with a few bytes.
+func (r *Receiver) decompressed(ctx context.Context, encoding string, body []byte, taken *reservation) ([]byte, error) {
+	if encoding == "" || encoding == "identity" {
+		return body, nil
+	}
+	select {
+	case r.unpacks <- struct{}{}:
+		defer func() { <-r.unpacks }()
+	case <-ctx.Done():
+		return nil, ErrBusy
+	}
+	var source io.Reader = bytes.NewReader(body)
+	switch encoding {
 	case "gzip":
 		z, err := gzip.NewReader(source)
 		if err != nil {
@@ -178,7 +193,7 @@ func decompressed(b Batch, taken *reservation) ([]byte, error) {
 		defer z.Close()
 		source = z
 	default:
-		return nil, fmt.Errorf("%w: its encoding must be gzip or zstd, not %q", ErrBadBatch, b.Encoding)
+		return nil, fmt.Errorf("%w: its encoding must be gzip or zstd, not %q", ErrBadBatch, encoding)
 	}
 	return readAll(source, taken)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -270,4 +271,44 @@ func TestTooMuchAtOnceIsRefused(t *testing.T) {
 	if r.inFlight.Load() != 0 {
 		t.Errorf("%d bytes stay reserved", r.inFlight.Load())
 	}
+}
+
+// A client that sends only the beginning of a batch must not occupy the memory for decompressing it: it may have more
+// than a thousand requests open, each of which would take 8 MiB.
+func TestSlowBatchesTakeNoMemoryForDecompressing(t *testing.T) {
+	const clients = 64
+	// A frame with a window of 8 MiB, and a block of 16 spaces that is not the last.
+	begun := []byte{0x28, 0xb5, 0x2f, 0xfd, 0, 13 << 3, 16<<3 | 2, 0, 0, ' '}
+	r, _ := newReceiver()
+	var before, during runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var open []*io.PipeWriter
+	var answered sync.WaitGroup
+	for range clients {
+		body, client := io.Pipe()
+		open = append(open, client)
+		answered.Go(func() {
+			if _, err := r.Receive(t.Context(), Batch{Encoding: "zstd", Body: body}); !errors.Is(err, ErrBadBatch) {
+				t.Errorf("a batch that was cut off: %v", err)
+			}
+		})
+		if _, err := client.Write(begun); err != nil { // returns when it has been read
+			t.Fatal(err)
+		}
+	}
+	for _, client := range open { // nothing: the readers of all have begun to wait for more
+		if _, err := client.Write(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&during)
+	if grown := (int64(during.HeapAlloc) - int64(before.HeapAlloc)) / clients; grown > 1<<20 {
+		t.Errorf("%d slow batches take %d KiB each", clients, grown>>10)
+	}
+	for _, client := range open {
+		_ = client.Close()
+	}
+	answered.Wait()
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,6 +94,24 @@ func (s *scrapes) inTurn(next http.HandlerFunc) http.HandlerFunc {
 		}
 	}
 }
+
+// pagesInTurn registers the routes of the console. Its pages take their turns: their size depends on telemetry, and
+// clients that read nothing would keep as many of them in memory as they have streams.
+type pagesInTurn struct {
+	*routes
+	turns *scrapes
+}
+
+// Handle implements pages.Mux.
+func (p pagesInTurn) Handle(pattern string, h http.Handler) {
+	if strings.HasPrefix(pattern, "GET ") && pattern != assetsRoute {
+		h = p.turns.inTurn(h.ServeHTTP)
+	}
+	p.routes.Handle(pattern, h)
+}
+
+// assetsRoute is the route of embedded files, which take no memory.
+const assetsRoute = "GET /static/{file...}"
 
 // render renders an answer of approximately the given size, and frees the slot.
 func (s *scrapes) render(r *http.Request, next http.Handler, size int) *rendered {

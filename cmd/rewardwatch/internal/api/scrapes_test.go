@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -228,6 +229,40 @@ func TestListsAreRenderedInTurn(t *testing.T) {
 		}()
 		if status, took := ask(lists[0]); status != http.StatusOK || took != time.Second {
 			t.Errorf("when a slot becomes free: %d after %s", status, took)
+		}
+	})
+}
+
+// Over HTTP/2, one client can have 1,024 requests open and read none of the answers. All answers whose size depends on
+// telemetry or requests are therefore bounded together; the others are named here.
+func TestAnswersThatGrowAreRenderedInTurn(t *testing.T) {
+	small := []string{
+		"GET /-/healthy", "GET /-/ready", "GET /static/{file...}", "GET /api/v1/openapi.json", "GET /api/v1/retrain-request.schema.json",
+		"GET /api/v1/guards/{policy}", "GET /api/v1/sessions", // which only admins may read
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux, _, _ := s.routes(s.access())
+		h := s.Handler()
+		for _, of := range []*scrapes{s.Scrapes, s.lists, s.reads} {
+			for range cap(of.slots) {
+				of.slots <- struct{}{}
+			}
+		}
+		for _, pattern := range mux.patterns {
+			path, reads := strings.CutPrefix(pattern, "GET ")
+			if !reads {
+				continue
+			}
+			path = strings.NewReplacer("{$}", "", "{", "", "...}", "", "}", "").Replace(path)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+			if waits := w.Code == http.StatusServiceUnavailable; waits == slices.Contains(small, pattern) {
+				t.Errorf("%s answers %d although all turns are taken", pattern, w.Code)
+			}
 		}
 	})
 }

@@ -35,16 +35,18 @@ func (s *Server) retrainRequests(w http.ResponseWriter, r *http.Request) {
 		s.retrainRecords(w, r, filter)
 		return
 	}
-	requests, more, err := s.view.RetrainRequests(r.Context(), filter)
-	if err != nil {
-		s.refuseSearch(w, err)
-		return
-	}
-	var next *string
-	if more {
-		next = &requests[len(requests)-1].ID
-	}
-	s.answer(w, http.StatusOK, map[string]any{"retrain_requests": wire.List(requests), "next": next})
+	s.reads.inTurn(func(w http.ResponseWriter, r *http.Request) {
+		requests, more, err := s.view.RetrainRequests(r.Context(), filter)
+		if err != nil {
+			s.refuseSearch(w, err)
+			return
+		}
+		var next *string
+		if more {
+			next = &requests[len(requests)-1].ID
+		}
+		s.answer(w, http.StatusOK, map[string]any{"retrain_requests": wire.List(requests), "next": next})
+	})(w, r)
 }
 
 // retrainRecords writes each record as soon as it is read. If the ledger fails after the first record, it closes the

@@ -130,6 +130,7 @@ type Server struct {
 	Guesses   *guesses // counts wrong tokens
 	Scrapes   *scrapes
 	lists     *scrapes // for routes whose answers grow with the number of streams; its drops are not exported
+	reads     *scrapes // for pages, and for routes whose answers grow with one policy or request; its drops are not exported
 }
 
 // endpoint is one address on which the server listens.
@@ -150,7 +151,7 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 		stopping: make(chan struct{}), TelemetryOf: func(string) TelemetryReceiver { return nil },
 	}
 	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
-	s.lists = newScrapes(nil)
+	s.lists, s.reads = newScrapes(nil), newScrapes(nil)
 	err := s.holders.Check()
 	if err != nil {
 		return nil, err
@@ -227,7 +228,7 @@ func (s *Server) serve(name, address string, h http.Handler, writeTimeout time.D
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       30 * time.Second,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          stdlog.New(s.log.With().Str("endpoint", name).Logger(), "", 0),
+		ErrorLog:          connectionLog(s.log.With().Str("endpoint", name).Logger()),
 	}}
 	s.endpoints = append(s.endpoints, e)
 	s.log.Info().Str("endpoint", name).Stringer("address", listener.Addr()).Bool("tls", s.encrypts()).Msg("listening")
@@ -244,6 +245,25 @@ func (s *Server) serve(name, address string, h http.Handler, writeTimeout time.D
 		}
 	}()
 	return nil
+}
+
+// connectionErrors logs the errors of a server. Those of connections are sampled, because a client can cause them as often
+// as it can connect; panics are not.
+type connectionErrors struct{ all, sampled zerolog.Logger }
+
+func connectionLog(log zerolog.Logger) *stdlog.Logger {
+	return stdlog.New(connectionErrors{log, sampled(log)}, "", 0)
+}
+
+// Write implements io.Writer.
+func (c connectionErrors) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if strings.Contains(text, "panic serving") {
+		c.all.Error().Msg(text)
+	} else {
+		c.sampled.Warn().Msg(text)
+	}
+	return len(line), nil
 }
 
 // encrypts reports whether the server uses TLS.
@@ -347,27 +367,27 @@ func (s *Server) routes(people session.Access) (*routes, *pages.Console, map[str
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("GET /api/v1/streams", s.lists.inTurn(s.streams))
 	mux.HandleFunc("GET /api/v1/baselines", s.lists.inTurn(s.baselines))
-	mux.HandleFunc("GET /api/v1/baselines/{id}", s.baseline)
-	mux.HandleFunc("GET /api/v1/baselines/{id}/diff/{other}", s.baselineDiff)
-	mux.HandleFunc("GET /api/v1/policies/{policy}/history", s.signalHistory)
-	mux.HandleFunc(gates, s.gate)
+	mux.HandleFunc("GET /api/v1/baselines/{id}", s.reads.inTurn(s.baseline))
+	mux.HandleFunc("GET /api/v1/baselines/{id}/diff/{other}", s.reads.inTurn(s.baselineDiff))
+	mux.HandleFunc("GET /api/v1/policies/{policy}/history", s.reads.inTurn(s.signalHistory))
+	mux.HandleFunc(gates, s.reads.inTurn(s.gate))
 	mux.HandleFunc("GET /api/v1/guards", s.lists.inTurn(s.allGuards))
 	mux.HandleFunc(guards, s.policyGuards)
-	mux.HandleFunc("GET /api/v1/guards/{policy}/history", s.guardHistory)
+	mux.HandleFunc("GET /api/v1/guards/{policy}/history", s.reads.inTurn(s.guardHistory))
 	mux.HandleFunc("GET /api/v1/alarms", s.lists.inTurn(s.alarms))
 	mux.HandleFunc("GET /api/v1/incidents", s.lists.inTurn(s.incidents))
-	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)
+	mux.HandleFunc("GET /api/v1/incidents/{id}", s.reads.inTurn(s.incident))
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
-	mux.HandleFunc(request, s.retrainRequest)
-	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.requestHistory)
+	mux.HandleFunc(request, s.reads.inTurn(s.retrainRequest))
+	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.reads.inTurn(s.requestHistory))
 	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
-	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
+	mux.HandleFunc("GET /api/v1/deliveries", s.reads.inTurn(s.deliveries))
 	const sessions = "GET /api/v1/sessions"
 	rights[sessions] = access.Administer
 	mux.HandleFunc(sessions, s.guarded(s.listSessions, access.Administer))
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
 	console := pages.New(s.view, consoleOrders{s}, s.Requests, people, func() time.Time { return s.Now() }, s.log)
-	console.Register(mux)
+	console.Register(pagesInTurn{mux, s.reads})
 	s.registerSignIn(mux, people, console)
 	return mux, console, rights
 }

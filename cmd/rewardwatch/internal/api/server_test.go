@@ -550,3 +550,19 @@ func TestUnmatchedPaths(t *testing.T) {
 		}
 	}
 }
+
+// A stranger who connects in vain, as often as possible, must not fill the disk with the log.
+func TestErrorsOfConnectionsAreSampled(t *testing.T) {
+	var out bytes.Buffer
+	log := connectionLog(zerolog.New(&out))
+	for range 1000 {
+		log.Print("http: TLS handshake error from 192.0.2.1:5: EOF")
+	}
+	if n := strings.Count(out.String(), "handshake"); n == 0 || n > 50 {
+		t.Errorf("1000 errors have %d lines", n)
+	}
+	log.Print("http: panic serving 192.0.2.1:5: oops\ngoroutine 1")
+	if !strings.Contains(out.String(), "oops") {
+		t.Error("a panic is not logged")
+	}
+}
