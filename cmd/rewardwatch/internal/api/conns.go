@@ -10,18 +10,23 @@ import (
 const (
 	connectionsOfOne = 64
 	connectionsOfAll = 512
+	// A trusted proxy has connections for many clients: for each agent that waits for a guard, for example. The rest is
+	// for programs that do not use the proxy, such as Prometheus.
+	connectionsOfProxy = 384
 )
 
 // capped is a listener that closes connections beyond the limits.
 type capped struct {
 	net.Listener
+	proxy func(netip.Addr) bool // reports whether an address is that of a trusted proxy
+
 	mu   sync.Mutex
 	open map[netip.Prefix]int
 	all  int
 }
 
-func newCapped(l net.Listener) *capped {
-	return &capped{Listener: l, open: map[netip.Prefix]int{}}
+func newCapped(l net.Listener, proxy func(netip.Addr) bool) *capped {
+	return &capped{Listener: l, proxy: proxy, open: map[netip.Prefix]int{}}
 }
 
 // Accept implements net.Listener.
@@ -31,8 +36,9 @@ func (c *capped) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := clientOf(conn.RemoteAddr().String())
-		if c.take(from) {
+		address := conn.RemoteAddr().String()
+		from := clientOf(address)
+		if c.take(from, c.most(address)) {
 			return &cappedConn{Conn: conn, leave: sync.OnceFunc(func() { c.give(from) })}, nil
 		}
 		_ = conn.Close() // no data has been exchanged
@@ -54,10 +60,18 @@ func clientOf(address string) netip.Prefix {
 	return p
 }
 
-func (c *capped) take(from netip.Prefix) bool {
+// most returns how many connections the client at an address may have.
+func (c *capped) most(address string) int {
+	if at, err := netip.ParseAddrPort(address); err == nil && c.proxy(at.Addr()) {
+		return connectionsOfProxy
+	}
+	return connectionsOfOne
+}
+
+func (c *capped) take(from netip.Prefix, most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all >= connectionsOfAll || c.open[from] >= connectionsOfOne {
+	if c.all >= connectionsOfAll || c.open[from] >= most {
 		return false
 	}
 	c.all++

@@ -72,7 +72,7 @@ func TestConnectionsAreCapped(t *testing.T) {
 		return listener.all == 0 && len(listener.open) == 0
 	})
 	for i := range connectionsOfAll + 100 {
-		listener.take(clientOf(fmt.Sprintf("127.1.%d.%d:1", i>>8, i&255)))
+		listener.take(clientOf(fmt.Sprintf("127.1.%d.%d:1", i>>8, i&255)), connectionsOfOne)
 	}
 	if listener.all != connectionsOfAll {
 		t.Errorf("%d connections in all", listener.all)
@@ -81,13 +81,13 @@ func TestConnectionsAreCapped(t *testing.T) {
 
 // One client of IPv6 has all addresses of its network: were each counted for itself, it could open all connections.
 func TestConnectionsOfOneNetworkAreCapped(t *testing.T) {
-	listener := newCapped(nil)
+	listener := newCapped(nil, (&Server{}).trusts())
 	for i := range connectionsOfOne + 20 {
-		if let := listener.take(clientOf(fmt.Sprintf("[2001:db8:0:7::%x]:1024", i+1))); let != (i < connectionsOfOne) {
+		if let := listener.take(clientOf(fmt.Sprintf("[2001:db8:0:7::%x]:1024", i+1)), connectionsOfOne); let != (i < connectionsOfOne) {
 			t.Fatalf("connection %d: %v", i, let)
 		}
 	}
-	if !listener.take(clientOf("[2001:db8:0:8::1]:1024")) {
+	if !listener.take(clientOf("[2001:db8:0:8::1]:1024"), connectionsOfOne) {
 		t.Error("another network is kept out")
 	}
 	for address, want := range map[string]string{
@@ -153,6 +153,30 @@ func TestTheNameOfTheMachineIsAccepted(t *testing.T) {
 			if w.Code != want {
 				t.Errorf("listening on %s, %q is answered with %d, want %d", listen, host, w.Code, want)
 			}
+		}
+	}
+}
+
+// All agents behind a proxy that wait for a guard have a connection each, beside those of people. The others of all
+// connections are for who does not use the proxy.
+func TestProxiesHaveMoreConnections(t *testing.T) {
+	s := &Server{cfg: Config{TrustedProxies: []string{"10.1.0.0/16", "2001:db8::7"}}}
+	listener := newCapped(nil, s.trusts())
+	taken := func(address string) (n int) {
+		for listener.take(clientOf(address), listener.most(address)) {
+			n++
+		}
+		return n
+	}
+	for _, tt := range []struct {
+		address string
+		want    int
+	}{
+		{"[2001:db8::7]:80", connectionsOfProxy}, {"[2001:db8::8]:80", 0}, // as in the same network
+		{"10.2.0.1:80", connectionsOfOne}, {"[::ffff:10.1.0.1]:80", connectionsOfAll - connectionsOfProxy - connectionsOfOne},
+	} {
+		if got := taken(tt.address); got != tt.want {
+			t.Errorf("%s has %d connections, want %d", tt.address, got, tt.want)
 		}
 	}
 }

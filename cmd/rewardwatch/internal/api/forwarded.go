@@ -12,13 +12,10 @@ import (
 // audit log could not distinguish the clients of a proxy. Each proxy appends the address that it sees to
 // X-Forwarded-For. Anything to the left of the first untrusted address may be forged.
 func (s *Server) forwarded(next http.Handler) http.Handler {
-	proxies := networksOf(s.cfg.TrustedProxies)
-	if len(proxies) == 0 {
+	if len(s.cfg.TrustedProxies) == 0 {
 		return next
 	}
-	trusted := func(at netip.Addr) bool {
-		return slices.ContainsFunc(proxies, func(n netip.Prefix) bool { return n.Contains(at.Unmap()) })
-	}
+	trusted := s.trusts()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !trusted(from.Addr()) {
@@ -41,6 +38,14 @@ func (s *Server) forwarded(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// trusts returns a function that reports whether an address is that of a trusted proxy.
+func (s *Server) trusts() func(netip.Addr) bool {
+	proxies := networksOf(s.cfg.TrustedProxies)
+	return func(at netip.Addr) bool {
+		return slices.ContainsFunc(proxies, func(n netip.Prefix) bool { return n.Contains(at.Unmap()) })
+	}
 }
 
 // hopOf returns the address of one proxy or client. Some proxies add the port.

@@ -17,11 +17,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 )
 
-// Reasons why a request may not change state, in addition to access.ErrUnknown, for errors.Is. The client sees their
+// Reasons why a request may not change state or read profiles, in addition to access.ErrUnknown, for errors.Is. The client sees their
 // text.
 var (
 	errNotLocal = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
 		"on the same machine can do so. They must use a loopback address and Content-Type: application/json or application/x-ndjson")
+	errNotHere = errors.New("profiles require a token of an admin: set http.token_file in the configuration. Without a token, only programs on the " +
+		"same machine can read them, at a loopback address")
 	errRole = errors.New("the role of this token does not permit the request")
 	// errUnchecked is that the ledger, which knows the tokens of requests, cannot be read.
 	errUnchecked = errors.New("cannot check whether the token belongs to a retrain request")
@@ -57,6 +59,24 @@ func (s *Server) guarded(next http.HandlerFunc, any access.Right) http.HandlerFu
 			s.refuseUnread(w, err)
 		}
 	}
+}
+
+// ofAdmins admits only admins, by their token or their session: a password permits only reading, and reading may be open
+// to all. If no person has a token, it admits programs on this machine.
+func (s *Server) ofAdmins(next http.Handler) http.Handler {
+	people := s.access()
+	byToken := s.guarded(next.ServeHTTP, access.Administer)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		known := s.holders.Anyone(ofPeople) || s.provider != nil
+		switch {
+		case known && s.in(r, people, access.Administer), !known && FromHere(r):
+			next.ServeHTTP(w, r)
+		case known:
+			byToken(w, r)
+		default:
+			s.refuse(w, http.StatusForbidden, errNotHere.Error())
+		}
+	})
 }
 
 // holderKey is the key of the access.Holder in the context of an admitted request.

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -161,7 +163,7 @@ func TestReadingNeedsATokenWhereTheConfigurationSaysSo(t *testing.T) {
 // A session opens the profiler to an admin only, though browsers send cookies to every port of a host.
 func TestProfilerIsForAdmins(t *testing.T) {
 	s := rolesServer(t, Config{RequireToken: true})
-	h, profiler := s.Handler(), s.admitted(adminHandler(), needs(access.Administer))
+	h, profiler := s.Handler(), s.profiler()
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Approver, access.Admin} {
 		want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[role == access.Admin]
 		r, w := httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", nil), httptest.NewRecorder()
@@ -173,6 +175,36 @@ func TestProfilerIsForAdmins(t *testing.T) {
 		r.AddCookie(sessionOf(t, h, tokenOf(role)))
 		if profiler.ServeHTTP(w, r); (w.Code == http.StatusOK) != (role == access.Admin) {
 			t.Errorf("%s by session: %d", role, w.Code)
+		}
+	}
+}
+
+// Reading may need no token, or only a password, but profiles show what is in memory.
+func TestProfilesNeedMoreThanTheRightToRead(t *testing.T) {
+	f := newWebFiles(t)
+	passwords := f.write(t, "basic_auth_users: {ann: '"+hashed(t, "a password")+"'}")
+	here, elsewhere := "127.0.0.1:5000", "192.0.2.1:5000"
+	for name, tt := range map[string]struct {
+		s    *Server
+		from string
+		want int // with a password
+	}{
+		"open reading, from here":              {rolesServer(t, Config{}), here, http.StatusUnauthorized},
+		"passwords, from here":                 {rolesServer(t, Config{WebConfigFile: passwords}), here, http.StatusUnauthorized},
+		"no admin":                             {withToken(t, Config{WebConfigFile: passwords}, access.Approver), here, http.StatusUnauthorized},
+		"passwords, no tokens":                 {quietServer(t, Config{WebConfigFile: passwords}, apitest.SomeView(), nil), here, http.StatusOK},
+		"passwords, no tokens, from elsewhere": {quietServer(t, Config{WebConfigFile: passwords}, apitest.SomeView(), nil), elsewhere, http.StatusForbidden},
+		"no tokens, from here":                 {quietServer(t, Config{}, apitest.SomeView(), nil), here, http.StatusOK},
+		"no tokens, from elsewhere":            {quietServer(t, Config{}, apitest.SomeView(), nil), elsewhere, http.StatusForbidden},
+	} {
+		to := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9465}
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9465/debug/pprof/cmdline", nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(to)))
+		r.RemoteAddr = tt.from
+		r.SetBasicAuth("ann", "a password")
+		w := httptest.NewRecorder()
+		if tt.s.profiler().ServeHTTP(w, r); w.Code != tt.want {
+			t.Errorf("%s: %d %s, want %d", name, w.Code, w.Body, tt.want)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (s *Server) Start() error {
 		return nil
 	}
 	// Writing a profile takes as long as its caller asks.
-	if err := s.serve("admin", s.cfg.AdminListen, s.forwarded(secured(s.named(s.admitted(s.forPlatform(adminHandler(), s.access()), needs(access.Administer))))), 10*time.Minute); err != nil {
+	if err := s.serve("admin", s.cfg.AdminListen, s.profiler(), 10*time.Minute); err != nil {
 		return errors.Join(err, s.Stop(context.Background()))
 	}
 	return nil
@@ -220,7 +220,7 @@ func (s *Server) serve(name, address string, h http.Handler, writeTimeout time.D
 	if err != nil {
 		return fmt.Errorf("%w on %s: %w", errHTTPListen, address, err)
 	}
-	listener = newCapped(listener)
+	listener = newCapped(listener, s.trusts())
 	e := &endpoint{name: name, listener: listener, done: make(chan struct{}), server: &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -480,6 +480,11 @@ func (u *unmatched) WriteHeader(status int)      { u.status = status }
 // securityPolicy prevents browsers from loading anything or sending forms. The console sets its own policy for its
 // pages.
 const securityPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// profiler returns the handler of the separate address.
+func (s *Server) profiler() http.Handler {
+	return s.forwarded(secured(s.named(s.admitted(s.forPlatform(s.ofAdmins(adminHandler()), s.access()), needs(access.Administer)))))
+}
 
 // adminHandler serves the profiler. It has a separate address, because profiles reveal the contents of memory.
 func adminHandler() http.Handler {
