@@ -2,7 +2,9 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -96,19 +98,48 @@ func (s *scrapes) inTurn(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // pagesInTurn registers the routes of the console. Its pages take their turns: their size depends on telemetry, and
-// clients that read nothing would keep as many of them in memory as they have streams.
+// clients that read nothing would keep as many of them in memory as they have streams. A form of somebody who may not
+// send it is answered with a page, too. Those of others do not wait, so that clients that only read cannot delay them.
 type pagesInTurn struct {
 	*routes
 	turns *scrapes
+	acts  func(*http.Request) bool // reports whether a request is from a person who may change something
 }
 
 // Handle implements pages.Mux.
 func (p pagesInTurn) Handle(pattern string, h http.Handler) {
-	if strings.HasPrefix(pattern, "GET ") && pattern != assetsRoute {
-		h = p.turns.inTurn(h.ServeHTTP)
+	inTurn := p.turns.inTurn(h.ServeHTTP)
+	switch {
+	case pattern == assetsRoute:
+		p.routes.Handle(pattern, h)
+	case strings.HasPrefix(pattern, "GET "):
+		p.routes.Handle(pattern, inTurn)
+	default:
+		p.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if p.acts(r) {
+				h.ServeHTTP(w, r)
+				return
+			}
+			received(w, r)
+			inTurn(w, r)
+		})
 	}
-	p.routes.Handle(pattern, h)
 }
+
+// maxReceived is more than any form may have, in bytes.
+const maxReceived = 64 << 10
+
+// received reads the body of a request, so that a client that sends it slowly does not do so in its turn.
+func received(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReceived))
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{cmp.Or(err, io.EOF)}))
+}
+
+// failing is a reader without content.
+type failing struct{ err error }
+
+// Read implements io.Reader.
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // assetsRoute is the route of embedded files, which take no memory.
 const assetsRoute = "GET /static/{file...}"

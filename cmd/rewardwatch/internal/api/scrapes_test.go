@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
@@ -263,6 +264,54 @@ func TestAnswersThatGrowAreRenderedInTurn(t *testing.T) {
 			if waits := w.Code == http.StatusServiceUnavailable; waits == slices.Contains(small, pattern) {
 				t.Errorf("%s answers %d although all turns are taken", pattern, w.Code)
 			}
+		}
+	})
+}
+
+// A form of somebody who may not send it is answered with a page, which waits for its turn, but not while the form is
+// sent. Forms of others never wait: those who read could keep them from deciding.
+func TestFormsOfStrangersWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rolesServer(t, Config{})
+		h := s.Handler()
+		at := "/incidents/" + s.view.Incidents()[0].ID
+		send := func(cookie *http.Cookie, body io.Reader) (status int, took time.Duration) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, at, body)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			if cookie != nil {
+				r.AddCookie(cookie)
+			}
+			w, begun := httptest.NewRecorder(), time.Now()
+			h.ServeHTTP(w, r)
+			return w.Code, time.Since(begun)
+		}
+		const form = "by=a&why=b&decision=comment"
+		operator, viewer := sessionOf(t, h, tokenOf(access.Operator)), sessionOf(t, h, tokenOf(access.Viewer))
+		for range cap(s.reads.slots) {
+			slow, sends := io.Pipe()
+			go send(nil, slow)
+			defer sends.Close()
+		}
+		synctest.Wait() // for bodies that do not arrive
+		if status, took := send(nil, strings.NewReader(form)); status != http.StatusUnauthorized || took > 0 {
+			t.Errorf("beside slow forms: %d after %s", status, took)
+		}
+		for range cap(s.reads.slots) {
+			s.reads.slots <- struct{}{}
+		}
+		for name, cookie := range map[string]*http.Cookie{"a stranger": nil, "a viewer": viewer} {
+			if status, took := send(cookie, strings.NewReader(form)); status != http.StatusServiceUnavailable || took != answerPatience {
+				t.Errorf("%s without a free turn: %d after %s", name, status, took)
+			}
+		}
+		if status, took := send(operator, strings.NewReader(form)); status != http.StatusSeeOther || took > 0 {
+			t.Errorf("an operator without a free turn: %d after %s", status, took)
+		}
+		for range cap(s.reads.slots) {
+			<-s.reads.slots
+		}
+		if status, _ := send(nil, strings.NewReader(form+strings.Repeat("&x=y", maxReceived))); status != http.StatusBadRequest {
+			t.Errorf("a form that is too large: %d", status)
 		}
 	})
 }

@@ -387,7 +387,10 @@ func (s *Server) routes(people session.Access) (*routes, *pages.Console, map[str
 	mux.HandleFunc(sessions, s.guarded(s.listSessions, access.Administer))
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
 	console := pages.New(s.view, consoleOrders{s}, s.Requests, people, func() time.Time { return s.Now() }, s.log)
-	console.Register(pagesInTurn{mux, s.reads})
+	console.Register(pagesInTurn{mux, s.reads, func(r *http.Request) bool {
+		who, err := people.Admit(r, s.Now())
+		return err == nil && who.Role.Permits(access.Act)
+	}})
 	s.registerSignIn(mux, people, console)
 	return mux, console, rights
 }
