@@ -54,9 +54,9 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 		if said.status >= http.StatusBadRequest {
 			e.Result, e.Error = "refused", reasonOf(said)
 		}
-		unknown := said.status == http.StatusUnauthorized || said.status == http.StatusForbidden || said.status == http.StatusTooManyRequests ||
-			e.As == nothing || e.Result != "done" && ofAnyone(pattern)
-		if pattern == telemetryRoute && !unknown {
+		wrong := said.status == http.StatusUnauthorized || said.status == http.StatusForbidden || said.status == http.StatusTooManyRequests
+		unknown := wrong || e.As == nothing || e.Result != "done" && ofAnyone(pattern)
+		if pattern == telemetryRoute && !wrong {
 			return
 		}
 		if follow {
@@ -64,7 +64,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			changedOf(&e)
 			e.Asked = askedFor(pattern, asked.Bytes(), &e)
 		}
-		if unknown {
+		if wrong {
 			e.As = nothing
 		}
 		if err := s.Audit.Append(e, unknown); err != nil {
