@@ -82,19 +82,28 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // inTurn returns a handler that renders the answers of next like scrapes, except that they wait for a slot.
 func (s *scrapes) inTurn(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		patience := time.NewTimer(answerPatience)
-		defer patience.Stop()
-		select {
-		case s.slots <- struct{}{}:
+		if s.takesTurn(w, r) {
 			s.send(w, s.render(r, next, 0))
-		case <-r.Context().Done():
-		case <-patience.C:
-			w.Header().Set("Retry-After", "1")
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte(`{"error":"too many concurrent requests: try again later"}` + "\n")) // a client that has disconnected needs no answer
 		}
 	}
+}
+
+// takesTurn reports whether a request has got a slot, which its caller must free. If there is none in time, it answers the
+// request.
+func (s *scrapes) takesTurn(w http.ResponseWriter, r *http.Request) bool {
+	patience := time.NewTimer(answerPatience)
+	defer patience.Stop()
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	case <-r.Context().Done():
+	case <-patience.C:
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"error":"too many concurrent requests: try again later"}` + "\n")) // a client that has disconnected needs no answer
+	}
+	return false
 }
 
 // pagesInTurn registers the routes of the console. Its pages take their turns: their size depends on telemetry, and

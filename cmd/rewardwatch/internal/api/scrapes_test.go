@@ -315,3 +315,30 @@ func TestFormsOfStrangersWaitForTheirTurn(t *testing.T) {
 		}
 	})
 }
+
+// A client that reads records slowly keeps many of them in memory.
+func TestRecordsAreReadByFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{}, apitest.Storied().View, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := s.Handler()
+		ask := func() (int, time.Duration) {
+			w, begun := httptest.NewRecorder(), time.Now()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/retrain-requests?format=ndjson", http.NoBody))
+			return w.Code, time.Since(begun)
+		}
+		for range 2 * cap(s.records.slots) { // each frees its slot
+			if status, took := ask(); status != http.StatusOK || took > 0 {
+				t.Fatalf("%d after %s", status, took)
+			}
+		}
+		for range cap(s.records.slots) {
+			s.records.slots <- struct{}{}
+		}
+		if status, took := ask(); status != http.StatusServiceUnavailable || took != answerPatience {
+			t.Errorf("without a free slot: %d after %s", status, took)
+		}
+	})
+}

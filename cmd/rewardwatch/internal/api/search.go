@@ -49,9 +49,14 @@ func (s *Server) retrainRequests(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-// retrainRecords writes each record as soon as it is read. If the ledger fails after the first record, it closes the
+// retrainRecords writes each record as soon as it is read. Each request holds up to a hundred of them in memory until its
+// client has read them, so few requests are answered at a time. If the ledger fails after the first record, it closes the
 // connection; otherwise the client would take the incomplete list for the whole.
 func (s *Server) retrainRecords(w http.ResponseWriter, r *http.Request, f ledger.Filter) {
+	if !s.records.takesTurn(w, r) {
+		return
+	}
+	defer func() { <-s.records.slots }()
 	begin := func() { w.Header().Set("Content-Type", ndjson) }
 	begun := false
 	var gone error

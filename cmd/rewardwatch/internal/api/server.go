@@ -130,6 +130,7 @@ type Server struct {
 	Guesses   *guesses // counts wrong tokens
 	Scrapes   *scrapes
 	lists     *scrapes // for routes whose answers grow with the number of streams; its drops are not exported
+	records   *scrapes // for retrain requests as NDJSON, which are not rendered first
 	reads     *scrapes // for pages, and for routes whose answers grow with one policy or request; its drops are not exported
 }
 
@@ -151,7 +152,7 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 		stopping: make(chan struct{}), TelemetryOf: func(string) TelemetryReceiver { return nil },
 	}
 	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
-	s.lists, s.reads = newScrapes(nil), newScrapes(nil)
+	s.lists, s.reads, s.records = newScrapes(nil), newScrapes(nil), newScrapes(nil)
 	err := s.holders.Check()
 	if err != nil {
 		return nil, err
