@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -26,10 +26,11 @@ const (
 	MaxBody     = 16 << 20  // of a batch after decompression, in bytes
 	MaxRecord   = 512 << 10 // of one record, in bytes
 	maxInFlight = 64 << 20
-	maxMessage  = 256 << 10 // of one message in bytes, unless it contains one larger record
-	maxWindow   = 8 << 20   // of zstd
-	maxUnpacked = 4         // batches that are decompressed at the same time
-	MaxRefused  = 100       // maximum number of refused records that a response lists
+	maxOfTenant = maxInFlight / 2 // or one tenant that sends slowly could keep the others from sending
+	maxMessage  = 256 << 10       // of one message in bytes, unless it contains one larger record
+	maxWindow   = 8 << 20         // of zstd
+	maxUnpacked = 4               // batches that are decompressed at the same time
+	MaxRefused  = 100             // maximum number of refused records that a response lists
 )
 
 // The errors of Receive, for errors.Is. After ErrBusy and ErrUnavailable, the client may send the same batch again.
@@ -60,6 +61,7 @@ type Topic interface {
 type Batch struct {
 	ID       string // makes it safe to send the batch again; "" if there is none
 	Sender   string // sender whose batch IDs are remembered separately; "" if they are not
+	Tenant   string // tenant of the sender, which shares a limit with its other senders; "" for the platform
 	Encoding string // of the body: "", gzip or zstd
 	Body     io.Reader
 
@@ -85,14 +87,14 @@ type Receiver struct {
 	format   ingest.Format
 	key      func(e *ingest.Event) string
 	metrics  *Metrics
-	inFlight *atomic.Int64 // bytes of all batches that are being received
+	inFlight *inFlight     // shared by all receivers
 	unpacks  chan struct{} // batches that are being decompressed
 }
 
 // New returns a receiver for records in the given format, which must be a JSON format. Records with the same key are
 // written to the same partition.
 func New(topic Topic, format ingest.Format, key func(e *ingest.Event) string, m *Metrics) *Receiver {
-	return &Receiver{topic: topic, format: format, key: key, metrics: m, inFlight: new(atomic.Int64), unpacks: make(chan struct{}, maxUnpacked)}
+	return &Receiver{topic: topic, format: format, key: key, metrics: m, inFlight: &inFlight{of: map[string]int64{}}, unpacks: make(chan struct{}, maxUnpacked)}
 }
 
 // To returns a receiver that writes records in another format to another topic. Both share the limit for batches that
@@ -125,7 +127,7 @@ func (r *Receiver) Receive(ctx context.Context, b Batch) (Result, error) {
 }
 
 func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
-	taken := reservation{of: r.inFlight}
+	taken := reservation{in: r.inFlight, tenant: b.Tenant}
 	defer taken.release()
 	body, err := readAll(b.Body, &taken)
 	if err == nil {
@@ -148,21 +150,40 @@ func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
 	return s.result, s.write(ctx)
 }
 
+// inFlight counts the bytes of all batches that are being received.
+type inFlight struct {
+	mu  sync.Mutex
+	all int64
+	of  map[string]int64 // by tenant
+}
+
+// add reports whether the limits are kept.
+func (f *inFlight) add(tenant string, n int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all += n
+	if f.of[tenant] += n; f.of[tenant] == 0 {
+		delete(f.of, tenant)
+	}
+	return f.all <= maxInFlight && (tenant == "" || f.of[tenant] <= maxOfTenant)
+}
+
 // reservation is the share of one batch in the bytes of all batches being received.
 type reservation struct {
-	of *atomic.Int64
-	n  int64
+	in     *inFlight
+	tenant string
+	n      int64
 }
 
 func (v *reservation) take(n int) error {
 	v.n += int64(n)
-	if v.of.Add(int64(n)) > maxInFlight {
+	if !v.in.add(v.tenant, int64(n)) {
 		return ErrBusy
 	}
 	return nil
 }
 
-func (v *reservation) release() { v.of.Add(-v.n) }
+func (v *reservation) release() { v.in.add(v.tenant, -v.n) }
 
 // decompressed decompresses a whole body. It begins only when all of the body has arrived, and does not do so for many
 // bodies at once: a decoder may need maxWindow bytes, which a client that sends the rest slowly would otherwise occupy

@@ -141,8 +141,8 @@ func TestBodies(t *testing.T) {
 			if c.err == nil && (len(all) != 2 || len(all[0]) != len(a) || len(all[1]) != len(b)) || c.err != nil && len(all) > 0 {
 				t.Errorf("written: %q", all)
 			}
-			if r.inFlight.Load() != 0 {
-				t.Errorf("%d bytes stay reserved", r.inFlight.Load())
+			if r.inFlight.all != 0 {
+				t.Errorf("%d bytes stay reserved", r.inFlight.all)
 			}
 		})
 	}
@@ -268,8 +268,46 @@ func TestTooMuchAtOnceIsRefused(t *testing.T) {
 	}
 	close(goOn)
 	wg.Wait()
-	if r.inFlight.Load() != 0 {
-		t.Errorf("%d bytes stay reserved", r.inFlight.Load())
+	if r.inFlight.all != 0 || len(r.inFlight.of) != 0 {
+		t.Errorf("%+v stays reserved", r.inFlight)
+	}
+}
+
+// A tenant that sends slowly as much as it may does not keep others from sending.
+func TestTenantsShareWhatIsReceived(t *testing.T) {
+	r, _ := newReceiver()
+	line := record("a", 0) + "\n"
+	goOn := make(chan struct{})
+	var wg sync.WaitGroup
+	const size = 8 << 20
+	slow := func(tenant string) {
+		s := &stalled{first: strings.NewReader(strings.Repeat(line, size/len(line))), reads: make(chan struct{}), goOn: goOn}
+		wg.Go(func() { _, _ = r.Receive(t.Context(), Batch{Tenant: tenant, Body: s}) })
+		<-s.reads
+	}
+	quick := func(tenant string) error {
+		_, err := r.Receive(t.Context(), Batch{Tenant: tenant, Body: strings.NewReader(line)})
+		return err
+	}
+	for range maxOfTenant / size {
+		slow("noisy")
+	}
+	large := strings.NewReader(strings.Repeat(line, size/len(line)))
+	if _, err := r.Receive(t.Context(), Batch{Tenant: "noisy", Body: large}); !errors.Is(err, ErrBusy) {
+		t.Errorf("more of the same tenant: %v", err)
+	}
+	for _, tenant := range []string{"quiet", ""} {
+		if err := quick(tenant); err != nil {
+			t.Errorf("another sender, of %q: %v", tenant, err)
+		}
+	}
+	for range maxOfTenant / size {
+		slow("") // the platform has no limit of its own
+	}
+	close(goOn)
+	wg.Wait()
+	if err := quick("noisy"); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

@@ -411,7 +411,7 @@ type tenantTelemetry struct {
 }
 
 func (t tenantTelemetry) Receive(ctx context.Context, b receive.Batch) (receive.Result, error) {
-	b.Takes = t.owns
+	b.Takes, b.Tenant = t.owns, t.name
 	if b.ID != "" {
 		b.ID, b.Sender = t.name+"/"+b.ID, t.name
 	}
