@@ -19,7 +19,7 @@ const maxTimeout = model.Duration(time.Minute)
 
 // AlertmanagerConfig configures the Alertmanagers that receive incidents and telemetry faults.
 type AlertmanagerConfig struct {
-	URLs         []string            `yaml:"urls"`          // addresses of all Alertmanagers in the cluster, without `/api/v2`; if empty, nothing is pushed
+	URLs         []string            `yaml:"urls"`          // addresses of all Alertmanagers in the cluster, without `/api/v2`. If empty, nothing is pushed
 	Timeout      model.Duration      `yaml:"timeout"`       // time limit for each push
 	TLS          ingest.Certificates `yaml:"tls"`           // for Alertmanagers over HTTPS; files that change are read again
 	TokenFile    string              `yaml:"token_file"`    // bearer token

@@ -13,9 +13,9 @@ import (
 type KafkaConfig struct {
 	Brokers    []string   `yaml:"brokers"`     // bootstrap brokers, as `host:port`
 	Topic      string     `yaml:"topic"`       // topic of the telemetry
-	Group      string     `yaml:"group"`       // consumer group; must be the same for all instances of a cluster
+	Group      string     `yaml:"group"`       // consumer group, which must be the same for all instances of a cluster
 	ClientID   string     `yaml:"client_id"`   // client name, used in broker logs and quotas
-	MaxMessage ByteSize   `yaml:"max_message"` // maximum size of a message; larger messages are rejected
+	MaxMessage ByteSize   `yaml:"max_message"` // maximum size of a message. Larger messages are rejected
 	ReadyLag   int64      `yaml:"ready_lag"`   // maximum lag of a partition, in records, for the service to be ready
 	TLS        TLSConfig  `yaml:"tls"`
 	SASL       SASLConfig `yaml:"sasl"`
@@ -29,10 +29,10 @@ type TLSConfig struct {
 
 // Certificates configures which servers a client trusts, and the certificate that it presents to them.
 type Certificates struct {
-	CAFile             string `yaml:"ca_file"`              // PEM file with CA certificates; default: the system's CAs
+	CAFile             string `yaml:"ca_file"`              // PEM file with CA certificates (default: the system's CAs)
 	CertFile           string `yaml:"cert_file"`            // client certificate
 	KeyFile            string `yaml:"key_file"`             // client key
-	ServerName         string `yaml:"server_name"`          // name expected in the server's certificate; default: the server's host name
+	ServerName         string `yaml:"server_name"`          // name expected in the server's certificate (default: the server's host name)
 	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // skip verification of the server's certificate
 }
 
@@ -62,13 +62,13 @@ const (
 // each connection, which obtains its own tickets.
 type SASLConfig struct {
 	Mechanism    string `yaml:"mechanism"`      // `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, `AWS_MSK_IAM` or `GSSAPI`
-	Username     string `yaml:"username"`       // user name; for `GSSAPI`, the principal, such as `rewardwatch@EXAMPLE.COM`
+	Username     string `yaml:"username"`       // user name, or for `GSSAPI`, the principal, such as `rewardwatch@EXAMPLE.COM`
 	PasswordFile string `yaml:"password_file"`  // password
 	PasswordEnv  string `yaml:"password_env"`   // environment variable with the password
 	TokenFile    string `yaml:"token_file"`     // token for `OAUTHBEARER`
 	KeytabFile   string `yaml:"keytab_file"`    // keytab for `GSSAPI`, with the key of the principal
-	KRB5ConfFile string `yaml:"krb5_conf_file"` // Kerberos configuration for `GSSAPI`; default: `/etc/krb5.conf`
-	ServiceName  string `yaml:"service_name"`   // service in the principals of the brokers, for `GSSAPI`; default: `kafka`
+	KRB5ConfFile string `yaml:"krb5_conf_file"` // Kerberos configuration for `GSSAPI` (default: `/etc/krb5.conf`)
+	ServiceName  string `yaml:"service_name"`   // service in the principals of the brokers, for `GSSAPI` (default: `kafka`)
 }
 
 // DefaultKafkaConfig returns a configuration that reads the topic agent-telemetry from a broker on this machine.

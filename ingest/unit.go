@@ -332,8 +332,8 @@ func (u *Unit) Bytes() int64 {
 // Range is a range of offsets in one partition, including both ends.
 type Range struct {
 	Topic     string    `json:"topic,omitempty" yaml:"topic"` // topic, if there is more than one
-	Partition Partition `json:"partition" yaml:"partition"`   // partition; 0 in files
-	First     int64     `json:"first" yaml:"first"`           // first offset; in files, the index of a record
+	Partition Partition `json:"partition" yaml:"partition"`   // partition, or 0 in files
+	First     int64     `json:"first" yaml:"first"`           // first offset, or the index of a record in files
 	Last      int64     `json:"last" yaml:"last"`             // last offset
 }
 

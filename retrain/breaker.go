@@ -11,7 +11,7 @@ import (
 
 // BreakerConfig stops triggers from requesting retrainings that do not help.
 type BreakerConfig struct {
-	After int            `yaml:"after"` // number of consecutive missed or failed retrainings of a policy that open the breaker; 0 for no breaker
+	After int            `yaml:"after"` // number of consecutive missed or failed retrainings of a policy that open the breaker (0 for no breaker)
 	Pause model.Duration `yaml:"pause"` // pause after the last unsuccessful retraining
 }
 

@@ -18,7 +18,7 @@ const (
 type Config struct {
 	Ledger   ledger.Config   `yaml:"ledger"`
 	Recipes  string          `yaml:"recipes"`        // directory with the recipes (`*.yaml`, `*.yml`)
-	Runs     string          `yaml:"runs_directory"` // directory for the runs of training commands; created if missing
+	Runs     string          `yaml:"runs_directory"` // directory for the runs of training commands, which is created if missing
 	Targets  []target.Target `yaml:"targets"`
 	Triggers []Trigger       `yaml:"triggers"`
 	Breaker  BreakerConfig   `yaml:"breaker"`

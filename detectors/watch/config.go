@@ -25,22 +25,22 @@ type Config struct {
 	Baseline     BaselineConfig `yaml:"baseline"`
 	FalseAlarms  Budget         `yaml:"false_alarms"`
 	KS           KSConfig       `yaml:"ks"`
-	Direction    Directions     `yaml:"direction" json:"-"` // direction that is better, by signal name or glob: `up`, `down` or `none`; default: `up` for `return` and `reward`
+	Direction    Directions     `yaml:"direction" json:"-"` // direction that is better, by signal name or glob: `up`, `down` or `none` (default: `up` for `return` and `reward`)
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
 	Guards       Guards         `yaml:"guards" json:"-"`
 	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome rated by people, the label with the rater (`labels.<name>`), whose usual level is subtracted from the ratings
 	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
 	Tenant       Budget         `yaml:"-" json:",omitzero"`        // the same of the budget of its tenant
-	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: `frozen`; `versions`, each of which is frozen; or `continuous`. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
-	Zone         string         `yaml:"zone" json:",omitzero"`     // time zone of the hours, days and weekends that behavior follows, such as `Europe/Berlin`; default: `UTC`
-	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new `policy_version`: `compare` keeps the baseline; `rebaseline` replaces it once the baseline of the new version is complete
+	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: `frozen`, `versions` (each version is frozen) or `continuous`. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
+	Zone         string         `yaml:"zone" json:",omitzero"`     // time zone of the hours, days and weekends that behavior follows, such as `Europe/Berlin` (default: `UTC`)
+	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new `policy_version`: `compare` keeps the baseline, and `rebaseline` replaces it once the baseline of the new version is complete
 }
 
 // BaselineConfig configures the source of the baseline.
 type BaselineConfig struct {
-	From    string         `yaml:"from"`                    // `warmup`: the first episodes that arrive; `file`: recorded telemetry; `pinned`: offset ranges in the topic
-	Units   int            `yaml:"units"`                   // number of episodes in an accepted baseline; a warm-up collects up to six times as many to cover two days, or two weeks if days differ
+	From    string         `yaml:"from"`                    // `warmup` (the first episodes that arrive), `file` (recorded telemetry) or `pinned` (offset ranges in the topic)
+	Units   int            `yaml:"units"`                   // number of episodes in an accepted baseline. A warm-up collects up to six times as many to cover two days, or two weeks if days differ
 	File    string         `yaml:"file"`                    // recorded telemetry, with `from: file`
 	Offsets []ingest.Range `yaml:"offsets"`                 // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
 	Blocks  bool           `yaml:"blocks" json:",omitzero"` // judge frequent one-step episodes in blocks: less CPU, but a baseline takes up to 64 times as many episodes
@@ -55,8 +55,8 @@ type Budget struct {
 
 // CausesConfig configures how causes are found.
 type CausesConfig struct {
-	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for laws (models of its steps), and eight times as much while a baseline is collected; 0 to find causes from signals only
-	SplitBy []string        `yaml:"split_by"` // `labels.<name>` or `env` that describe the user or request; laws include their most common values, and if a change is due to their mix, the evidence says so
+	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for laws (models of its steps), and eight times as much while a baseline is collected (0 to find causes from signals only)
+	SplitBy []string        `yaml:"split_by"` // `labels.<name>` or `env` that describe the user or request. Laws include their most common values, and if a change is due to their mix, the evidence says so
 }
 
 // Context returns the labels that laws include: none if there are no laws.

@@ -11,8 +11,8 @@ import (
 // guaranteed for any distribution and dependence.
 type GivenMean struct {
 	Signal string  `yaml:"signal"` // signal with a mean between 0 and 1 in each episode, such as an outcome
-	Mean   float64 `yaml:"mean"`   // expected value in an episode, given all earlier episodes; between 0 and 1
-	Side   string  `yaml:"side"`   // side that raises an alarm: `below` or `above`; default: both
+	Mean   float64 `yaml:"mean"`   // expected value in an episode, given all earlier episodes, between 0 and 1
+	Side   string  `yaml:"side"`   // side that raises an alarm: `below` or `above` (default: both)
 }
 
 // SideOf returns the side of that name.

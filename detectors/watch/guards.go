@@ -33,18 +33,18 @@ type GuardLimit struct {
 	Entropy      float64     `yaml:"entropy"`       // minimum entropy of the actions, in nats
 	Causes       []string    `yaml:"causes"`        // trip if an incident has one of these causes, such as `reward_hacking`
 
-	Share float64 `yaml:"share"` // maximum share, or mean of an outcome, at least 0 and less than 1; with 0, a single occurrence trips the guard
+	Share float64 `yaml:"share"` // maximum share, or mean of an outcome, at least 0 and less than 1. With 0, a single occurrence trips the guard
 	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy stays within the limit
 
 	Then         string `yaml:"then"`          // state of the guard when it trips: `warn`, `hold` or `fallback`
-	ReleaseAfter int64  `yaml:"release_after"` // number of consecutive episodes within the limit after which the guard is released; with 0, it must be released manually
+	ReleaseAfter int64  `yaml:"release_after"` // number of consecutive episodes within the limit after which the guard is released. With 0, it must be released manually
 }
 
 // ActionRange is the allowed range of a numeric action, including both ends. Set `min`, `max` or both.
 type ActionRange struct {
-	Signal string  `yaml:"signal"` // `action`, or `action.<i>` for a component of an array; default: `action`
-	Min    float64 `yaml:"min"`    // smallest allowed value; without it, any smaller value is allowed
-	Max    float64 `yaml:"max"`    // largest allowed value; without it, any larger value is allowed
+	Signal string  `yaml:"signal"` // `action`, or `action.<i>` for a component of an array (default: `action`)
+	Min    float64 `yaml:"min"`    // smallest allowed value. Without it, any smaller value is allowed
+	Max    float64 `yaml:"max"`    // largest allowed value. Without it, any larger value is allowed
 }
 
 // States that a guard can trip to, and what agents can do in silence.

@@ -41,7 +41,7 @@ type Keeper interface {
 // Config configures where rejected records are stored: in files or in a Kafka topic.
 type Config struct {
 	Directory string          `yaml:"directory"` // directory of the files
-	MaxSize   ingest.ByteSize `yaml:"max_size"`  // maximum total size of the files; the oldest are removed first
+	MaxSize   ingest.ByteSize `yaml:"max_size"`  // maximum total size of the files. The oldest are removed first
 	Topic     string          `yaml:"topic"`     // Kafka topic to use instead of files
 }
 

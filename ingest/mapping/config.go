@@ -4,12 +4,12 @@ package mapping
 import "encoding/json"
 
 // Config maps records with a different structure to telemetry version 1. A path selects a value: `user.id`,
-// `items[0].price`, or `["odd.name"].value`. With `each`, paths start at the element; with `columns`, at the name of a
-// column. Paths with `$` start at the record.
+// `items[0].price`, or `["odd.name"].value`. With `each`, paths start at the element. With `columns`, they start at the
+// name of a column. Paths with `$` start at the record.
 type Config struct {
 	Take    []Condition      `yaml:"take"`    // conditions that a record must meet, all of them; others are left out and counted
-	Each    string           `yaml:"each"`    // path to an array or an object of events; `$` is the record itself
-	Columns []string         `yaml:"columns"` // paths to arrays of equal length, or to objects; the values at the same index or name form an event
+	Each    string           `yaml:"each"`    // path to an array or an object of events. `$` is the record itself
+	Columns []string         `yaml:"columns"` // paths to arrays of equal length, or to objects. The values at the same index or name form an event
 	Fields  map[string]Field `yaml:"fields"`  // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
 }
 
@@ -24,7 +24,7 @@ type Source struct {
 	Path       string          `yaml:"path"`       // path of the value
 	Header     string          `yaml:"header"`     // header of the message
 	Key        json.RawMessage `yaml:"key"`        // `true` for the message key as text, or a path in a JSON key
-	Index      bool            `yaml:"index"`      // use the event's index in `each` or `columns` as the value; for an object, its name
+	Index      bool            `yaml:"index"`      // use the event's index in `each` or `columns` as the value, or for an object, its name
 	Expression string          `yaml:"expression"` // expression that uses `record`, `element`, `key` or `headers`
 }
 
@@ -33,7 +33,7 @@ type Condition struct {
 	Source `yaml:",inline"`
 
 	In     []Literal       `yaml:"in"`     // accepted values
-	NotIn  []Literal       `yaml:"not_in"` // rejected values; a missing value is accepted
+	NotIn  []Literal       `yaml:"not_in"` // rejected values. A missing value is accepted
 	Exists json.RawMessage `yaml:"exists"` // whether a value other than `null` must exist
 }
 
@@ -44,9 +44,9 @@ type Field struct {
 	Value   json.RawMessage            `yaml:"value"`   // constant
 	Default json.RawMessage            `yaml:"default"` // value to use if missing or `null`
 	Choices map[string]json.RawMessage `yaml:"choices"` // replacements for certain values
-	Scale   float64                    `yaml:"scale"`   // factor for numbers; 0 means 1
-	Unit    string                     `yaml:"unit"`    // unit of a numeric `ts`: `s`, `ms`, `us` or `ns`; by default inferred from its size
-	Zone    string                     `yaml:"zone"`    // time zone of a `ts` without an offset, such as `UTC` or `Europe/Berlin`; also allows other forms of ISO 8601 and `DD.MM.YYYY`
+	Scale   float64                    `yaml:"scale"`   // factor for numbers (0 means 1)
+	Unit    string                     `yaml:"unit"`    // unit of a numeric `ts`: `s`, `ms`, `us` or `ns` (by default, inferred from its size)
+	Zone    string                     `yaml:"zone"`    // time zone of a `ts` without an offset, such as `UTC` or `Europe/Berlin`. Also allows other forms of ISO 8601 and `DD.MM.YYYY`
 	Last    bool                       `yaml:"last"`    // set only for the last event of `each` or `columns`
 }
 

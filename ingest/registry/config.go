@@ -19,7 +19,7 @@ type Config struct {
 	URL          string `yaml:"url"`           // URL, such as `https://registry.example:8081`
 	Username     string `yaml:"username"`      // user name
 	PasswordFile string `yaml:"password_file"` // password, read for each request
-	CAFile       string `yaml:"ca_file"`       // PEM file with CA certificates; default: the system's CAs
+	CAFile       string `yaml:"ca_file"`       // PEM file with CA certificates (default: the system's CAs)
 }
 
 // Check reports every invalid value.

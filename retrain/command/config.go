@@ -20,9 +20,9 @@ const (
 
 // Config is a training program that runs on the machine of the service.
 type Config struct {
-	Run         []string          `yaml:"run"`         // absolute path of the program, and its arguments; not interpreted by a shell
+	Run         []string          `yaml:"run"`         // absolute path of the program, and its arguments, which no shell interprets
 	Directory   string            `yaml:"directory"`   // working directory, as an absolute path
-	Environment map[string]string `yaml:"environment"` // additional environment variables; for secrets, pass file names
+	Environment map[string]string `yaml:"environment"` // additional environment variables. For secrets, pass file names
 	TimeLimit   model.Duration    `yaml:"time_limit"`  // time after which the program is stopped and counts as failed
 }
 

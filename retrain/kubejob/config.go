@@ -37,7 +37,7 @@ const (
 type Config struct {
 	Manifest  string         `yaml:"manifest"`   // YAML file with a `batch/v1` Job
 	Namespace string         `yaml:"namespace"`  // namespace of the Jobs
-	URL       string         `yaml:"url"`        // API server; default: the one in the service's own cluster, with its service account token
+	URL       string         `yaml:"url"`        // API server (default: that of the service's own cluster, with its service account token)
 	TokenFile string         `yaml:"token_file"` // bearer token for `url`
 	TimeLimit model.Duration `yaml:"time_limit"` // time after which Kubernetes ends the Job, which then counts as failed
 }

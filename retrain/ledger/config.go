@@ -13,7 +13,7 @@ const DefaultSQLite = "data/ledger.db"
 
 // Config configures the database of the ledger: a SQLite file, or PostgreSQL if a URL is set.
 type Config struct {
-	SQLite          string `yaml:"sqlite"`            // database file; its directory is created if missing
+	SQLite          string `yaml:"sqlite"`            // database file, whose directory is created if missing
 	PostgresURLFile string `yaml:"postgres_url_file"` // file with the URL, such as `postgres://user:password@host:port/database?sslmode=verify-full`
 	PostgresURLEnv  string `yaml:"postgres_url_env"`  // environment variable with the URL
 }

@@ -11,7 +11,7 @@ import (
 // CloudEvents is an endpoint that receives CloudEvents 1.0 over HTTP.
 type CloudEvents struct {
 	URL       string `yaml:"url"`        // endpoint of the receiver
-	TokenFile string `yaml:"token_file"` // bearer token; optional
+	TokenFile string `yaml:"token_file"` // optional bearer token
 }
 
 func (c CloudEvents) given() bool     { return c != CloudEvents{} }

@@ -26,9 +26,9 @@ const (
 // GitHub is a repository with workflows that run on `repository_dispatch`.
 type GitHub struct {
 	Repository string `yaml:"repository"` // `owner/name`
-	EventType  string `yaml:"event_type"` // event type, at most 100 characters; default: `retrain.requested`
+	EventType  string `yaml:"event_type"` // event type, at most 100 characters (default: `retrain.requested`)
 	TokenFile  string `yaml:"token_file"` // file with a token that has write access to the repository's contents
-	URL        string `yaml:"url"`        // API URL; default: `https://api.github.com`. For GitHub Enterprise Server: `https://HOST/api/v3`
+	URL        string `yaml:"url"`        // API URL (default: `https://api.github.com`), or `https://HOST/api/v3` for GitHub Enterprise Server
 }
 
 // maxEventType is the maximum length of an event type on GitHub, in characters.

@@ -19,7 +19,7 @@ type GitLab struct {
 	Project   string `yaml:"project"`    // number or path, such as `ml/trainer`
 	Ref       string `yaml:"ref"`        // branch or tag
 	TokenFile string `yaml:"token_file"` // trigger token of the project
-	URL       string `yaml:"url"`        // URL URL without `/api/v4`; default: `https://gitlab.com`
+	URL       string `yaml:"url"`        // URL URL without `/api/v4` (default: `https://gitlab.com`)
 }
 
 func (g GitLab) given() bool { return g != GitLab{} }

@@ -12,7 +12,7 @@ import (
 // Kafka is a topic that receives the requests.
 type Kafka struct {
 	Topic   string            `yaml:"topic"`   // topic, which must exist
-	Brokers []string          `yaml:"brokers"` // brokers as `host:port`; default: those in `ingest.kafka`, with their `tls` and `sasl` settings
+	Brokers []string          `yaml:"brokers"` // brokers as `host:port` (default: those in `ingest.kafka`, with their `tls` and `sasl` settings)
 	TLS     ingest.TLSConfig  `yaml:"tls"`
 	SASL    ingest.SASLConfig `yaml:"sasl"`
 

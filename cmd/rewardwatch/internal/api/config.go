@@ -14,28 +14,28 @@ import (
 
 // Config configures the HTTP server for metrics, the API and the console.
 type Config struct {
-	Listen             string   `yaml:"listen"`               // `host:port`; port 0 picks a free one
-	TokenFile          string   `yaml:"token_file"`           // bearer token for requests that change state; without one, only programs on the same machine can change state
+	Listen             string   `yaml:"listen"`               // `host:port`, where port 0 picks a free port
+	TokenFile          string   `yaml:"token_file"`           // bearer token for requests that change state. Without a token, only programs on the same machine can change state
 	StatusTokenFile    string   `yaml:"status_token_file"`    // bearer token that only permits jobs to report progress
 	TelemetryTokenFile string   `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
-	ExternalURL        string   `yaml:"external_url"`         // public URL of the service, such as `https://rewardwatch.example`; required for links in alerts and for approvals
+	ExternalURL        string   `yaml:"external_url"`         // public URL of the service, such as `https://rewardwatch.example` (required for links in alerts and for approvals)
 	AdminListen        string   `yaml:"admin_listen"`         // `host:port` of the profiler (pprof)
 	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file, in the format of the Prometheus exporter-toolkit: TLS, client certificates and passwords
 	AuditLog           string   `yaml:"audit_log"`            // file to which all changes are appended, including failed attempts
 	AuditTopic         string   `yaml:"audit_topic"`          // existing topic on the brokers in `ingest.kafka` to which audit log entries are sent
 	RequireToken       bool     `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
 	Tokens             []Token  `yaml:"tokens"`               // tokens of users and programs, each with a role
-	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`; for their requests, the client in `X-Forwarded-For` is throttled and recorded
+	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`. For their requests, the client in `X-Forwarded-For` is throttled and recorded
 
 	OIDC signin.Config `yaml:"oidc"` // provider with which users log in to the console
 }
 
 // Token is the token of a user or program.
 type Token struct {
-	Name      string      `yaml:"name"`       // holder of the token; recorded with decisions and in the audit log
+	Name      string      `yaml:"name"`       // holder of the token, who is recorded with decisions and in the audit log
 	TokenFile string      `yaml:"token_file"` // file with the token
 	Role      access.Role `yaml:"role"`       // what the holder can do: `viewer`, `operator`, `approver`, `admin`, `agents` or `jobs`
-	Tenant    string      `yaml:"tenant"`     // [tenant](tenants.md) that the holder is confined to, with any role except `admin`; requires `require_token`
+	Tenant    string      `yaml:"tenant"`     // [tenant](tenants.md) that the holder is confined to, with any role except `admin` (requires `require_token`)
 }
 
 // holders returns the holders of all configured tokens.

@@ -57,7 +57,7 @@ type IngestConfig struct {
 // AlertsConfig configures notifications.
 type AlertsConfig struct {
 	GrafanaURL    string                    `yaml:"grafana_url"`    // URL of the Grafana instance with the dashboards, such as `https://grafana.example`, for links in alerts
-	ApprovalLinks bool                      `yaml:"approval_links"` // add to alerts the signed link of a retraining that is waiting for approval; anyone who can read the alert can then decide
+	ApprovalLinks bool                      `yaml:"approval_links"` // add to alerts the signed link of a retraining that is waiting for approval. Anyone who can read the alert can then decide
 	Alertmanager  alerts.AlertmanagerConfig `yaml:"alertmanager"`
 }
 

@@ -16,14 +16,14 @@ import (
 )
 
 // KafkaConfig configures the topics that contain telemetry. They must not be compacted. For a single topic with
-// telemetry version 1, set `topic`; for several topics or other formats, set `topics`. You can append topics later, but
+// telemetry version 1, set `topic`. For several topics or other formats, set `topics`. You can append topics later, but
 // not reorder them. Records of aborted transactions are skipped.
 type KafkaConfig struct {
 	ingest.KafkaConfig `yaml:",inline"`
 	Topics             []format.Topic `yaml:"topics"` // topics of the telemetry, instead of topic
 
 	// topic to which the service writes all telemetry, partitioned by feedback key, for decisions and feedback that are
-	// partitioned differently; created if missing
+	// partitioned differently. Created if missing
 	RepartitionTopic string `yaml:"repartition_topic"`
 
 	tenants tenant.List // tenants whose events are renamed as they are decoded

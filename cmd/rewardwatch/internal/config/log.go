@@ -20,9 +20,9 @@ import (
 // LogConfig configures a log on this machine, for telemetry received over HTTP, instead of Kafka. Telemetry that two
 // checkpoints do not cover yet is never removed.
 type LogConfig struct {
-	Directory string          `yaml:"directory"` // directory of the log; created if missing. If not set, telemetry is read from Kafka
-	MaxSize   ingest.ByteSize `yaml:"max_size"`  // size above which the oldest telemetry is removed; if that has not been judged yet, new telemetry is rejected with status 429
-	MaxAge    model.Duration  `yaml:"max_age"`   // age above which telemetry is removed, up to a day later; 0 for no limit
+	Directory string          `yaml:"directory"` // directory of the log, which is created if missing. If not set, telemetry is read from Kafka
+	MaxSize   ingest.ByteSize `yaml:"max_size"`  // size above which the oldest telemetry is removed. If that telemetry has not been judged yet, new telemetry is rejected with status 429
+	MaxAge    model.Duration  `yaml:"max_age"`   // age above which telemetry is removed, up to a day later (0 for no limit)
 	Mapping   mapping.Config  `yaml:"mapping"`   // what the fields of telemetry v1 are in the records, where they have another shape
 }
 

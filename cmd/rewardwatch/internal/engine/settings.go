@@ -19,14 +19,14 @@ import (
 
 // CheckpointConfig configures how state is kept across restarts.
 type CheckpointConfig struct {
-	Directory string         `yaml:"directory"` // directory of the state; created if missing; not used in a cluster
-	Every     model.Duration `yaml:"every"`     // time between checkpoints, and the maximum span of telemetry that is read again after a crash; policies are saved less often if saves take a long time
+	Directory string         `yaml:"directory"` // directory of the state, which is created if missing. Not used in a cluster
+	Every     model.Duration `yaml:"every"`     // time between checkpoints, and the maximum span of telemetry that is read again after a crash. Policies are saved less often if saves take a long time
 }
 
 // PolicyConfig configures how policies are monitored. The first entry that matches applies. A policy that matches no entry is
 // not monitored. Without entries, every policy is monitored with the defaults.
 type PolicyConfig struct {
-	Match        string `yaml:"match"` // glob for the name of the policy; `*` also matches slashes
+	Match        string `yaml:"match"` // glob for the name of the policy. `*` also matches slashes
 	watch.Config `yaml:",inline"`
 	Feedback     feedback.Config `yaml:"feedback"`
 }
@@ -34,19 +34,19 @@ type PolicyConfig struct {
 // FleetConfig configures a false alarm budget for all policies together. The stricter of a policy's own budget and an
 // equal share of this budget applies.
 type FleetConfig struct {
-	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period set by `per`; 0 for no budget
+	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period set by `per` (0 for no budget)
 	Per      watch.Per `yaml:"per"`      // period of the budget, written as in `policies[].false_alarms`
-	Policies int       `yaml:"policies"` // number of policies that share the budget; with more policies, the budget is exceeded and a warning is logged
+	Policies int       `yaml:"policies"` // number of policies that share the budget. With more policies, the budget is exceeded and a warning is logged
 }
 
 // LimitsConfig configures limits on what is kept in memory. Reaching a limit is counted, but never stops the service.
 type LimitsConfig struct {
-	Streams       int `yaml:"streams"`        // maximum number of judged streams; one policy can take at most half of the limit
-	OpenEpisodes  int `yaml:"open_episodes"`  // maximum number of unfinished episodes per partition; above it, the oldest is dropped
-	OpenDecisions int `yaml:"open_decisions"` // maximum number of decisions per partition that are waiting for feedback; above it, the one whose window ends first is dropped
-	Series        int `yaml:"series"`         // maximum number of exported series; healthy streams and guards are omitted first
+	Streams       int `yaml:"streams"`        // maximum number of judged streams. One policy can take at most half of the limit
+	OpenEpisodes  int `yaml:"open_episodes"`  // maximum number of unfinished episodes per partition. Above it, the oldest is dropped
+	OpenDecisions int `yaml:"open_decisions"` // maximum number of decisions per partition that are waiting for feedback. Above it, the decision whose window ends first is dropped
+	Series        int `yaml:"series"`         // maximum number of exported series. Healthy streams and guards are omitted first
 
-	// maximum resident memory of the process; above it, the least recently used groups are evicted to the checkpoint
+	// maximum resident memory of the process. Above it, the least recently used groups are evicted to the checkpoint
 	Memory ingest.ByteSize `yaml:"memory"`
 }
 

@@ -39,8 +39,8 @@ var ErrUnavailable = errors.New("secret unavailable")
 // directory must exist, and should be in memory, such as systemd's `RuntimeDirectory`.
 type Secret struct {
 	File    string         `yaml:"file"`    // file to write, for use in keys that end in `_file`
-	Env     string         `yaml:"env"`     // environment variable with the secret; required unless `command` is set
-	Command []string       `yaml:"command"` // program and arguments, run without a shell; its output is the secret
+	Env     string         `yaml:"env"`     // environment variable with the secret (required unless `command` is set)
+	Command []string       `yaml:"command"` // program and arguments, run without a shell. Its output is the secret
 	Every   model.Duration `yaml:"every"`   // interval at which the command runs again. If it fails, the file is kept
 	Timeout model.Duration `yaml:"timeout"` // time limit for the command
 }

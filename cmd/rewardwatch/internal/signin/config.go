@@ -24,14 +24,14 @@ import (
 // sessions. Sessions survive a restart, unless a key other than `title`, `client_secret_file` and `ca_file` has changed.
 // In a cluster, sessions end when their instance stops.
 type Config struct {
-	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as `https://keycloak.example/realms/ops`; requires HTTPS, except for a loopback address
+	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as `https://keycloak.example/realms/ops`. Requires HTTPS, except for a loopback address
 	Title            string         `yaml:"title"`              // name of the provider on the login page
 	ClientID         string         `yaml:"client_id"`          // client ID registered with the provider
-	ClientSecretFile string         `yaml:"client_secret_file"` // file with the client secret; not set for a public client
-	CAFile           string         `yaml:"ca_file"`            // PEM file with CA certificates; default: the system's CAs
+	ClientSecretFile string         `yaml:"client_secret_file"` // file with the client secret (not set for a public client)
+	CAFile           string         `yaml:"ca_file"`            // PEM file with CA certificates (default: the system's CAs)
 	Scopes           []string       `yaml:"scopes"`             // scopes to request in addition to `openid`
-	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log; choose a claim that users cannot change themselves
-	RolesClaim       string         `yaml:"roles_claim"`        // claim with the groups or roles of a user; dots separate nested keys, as in `realm_access.roles`
+	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log. Choose a claim that users cannot change themselves
+	RolesClaim       string         `yaml:"roles_claim"`        // claim with the groups or roles of a user. Dots separate nested keys, as in `realm_access.roles`
 	Roles            []Mapping      `yaml:"roles"`              // roles of those who have a value; the one that permits most counts, and no one else can log in
 	Session          model.Duration `yaml:"session"`            // how long a login lasts, at most `7d`
 }
@@ -41,7 +41,7 @@ type Mapping struct {
 	Value string      `yaml:"value"` // value in the roles claim, such as the name of a group
 	Role  access.Role `yaml:"role"`  // `viewer`, `operator`, `approver` or `admin`
 
-	Tenant string `yaml:"tenant"` // [tenant](tenants.md) that they are confined to, with any role except `admin`; requires `http.require_token`
+	Tenant string `yaml:"tenant"` // [tenant](tenants.md) that they are confined to, with any role except `admin` (requires `http.require_token`)
 }
 
 // Default returns the defaults for a provider. No provider is configured.

@@ -22,7 +22,7 @@ import (
 // to the first tenant with a pattern that matches its name. All other policies have no tenant.
 type Config struct {
 	Name     string            `yaml:"name"`     // lowercase letters, digits and hyphens
-	Topics   []string          `yaml:"topics"`   // telemetry topics of the tenant; no other tenant can use them
+	Topics   []string          `yaml:"topics"`   // telemetry topics of the tenant, which no other tenant can use
 	Labels   map[string]string `yaml:"labels"`   // labels of the tenant's events, all of which must match
 	Policies []string          `yaml:"policies"` // patterns of policy names, as in `policies[].match`
 
@@ -33,18 +33,18 @@ type Config struct {
 // Budget configures a false alarm budget for all policies of the tenant together. The strictest of a policy's own
 // budget, the fleet's budget and an equal share of this budget applies.
 type Budget struct {
-	Budget float64   `yaml:"budget"` // average number of false alarms in the period set by `per`, divided among `quota.policies` policies; 0 for no budget
+	Budget float64   `yaml:"budget"` // average number of false alarms in the period set by `per`, divided among `quota.policies` policies (0 for no budget)
 	Per    watch.Per `yaml:"per"`    // period of the budget, written as in `policies[].false_alarms`
 }
 
 // Quota configures how much of the limits a tenant can use. The rest is divided equally among the tenants without a
 // quota and the policies without a tenant. A quota is reserved: no one else can use it.
 type Quota struct {
-	Policies       int     `yaml:"policies"`         // maximum number of its policies per instance; 0 for no limit
-	Streams        int     `yaml:"streams"`          // its share of `limits.streams`; 0 for an equal share of the rest
-	OpenEpisodes   int     `yaml:"open_episodes"`    // its share of `limits.open_episodes`; 0 for an equal share of the rest
-	OpenDecisions  int     `yaml:"open_decisions"`   // its share of `limits.open_decisions`; 0 for an equal share of the rest
-	UnitsPerSecond float64 `yaml:"units_per_second"` // maximum rate of its units per partition in event time, averaged over 10 s; units above it are not judged; 0 for no limit
+	Policies       int     `yaml:"policies"`         // maximum number of its policies per instance (0 for no limit)
+	Streams        int     `yaml:"streams"`          // its share of `limits.streams` (0 for an equal share of the rest)
+	OpenEpisodes   int     `yaml:"open_episodes"`    // its share of `limits.open_episodes` (0 for an equal share of the rest)
+	OpenDecisions  int     `yaml:"open_decisions"`   // its share of `limits.open_decisions` (0 for an equal share of the rest)
+	UnitsPerSecond float64 `yaml:"units_per_second"` // maximum rate of its units per partition in event time, averaged over 10 s. Units above it are not judged (0 for no limit)
 }
 
 // UnmarshalYAML reads a tenant over its defaults.
