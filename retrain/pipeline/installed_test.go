@@ -13,14 +13,14 @@ func TestImagesHaveThePrograms(t *testing.T) {
 		replaced       []string
 		wanted, absent string
 	}{
-		"nothing":       {nil, "COPY . .", "for program in"},
+		"nothing":       {nil, "COPY . .", "command -v"},
 		"of Debian":     {[]string{deploy, "[sh, -c, 'rsync -a $WORK/model.zip robots: && ssh robots ./restart']"}, "RUN apt-get update && apt-get install --yes --no-install-recommends openssh-client rsync && rm", "\x00"},
-		"of others":     {[]string{deploy, "[kubectl, apply, -f, a.yaml]"}, "\nRUN for program in kubectl; do command -v \"$program\" || {", "apt-get"},
-		"own image":     {[]string{deploy, "[rsync, -a, a, \"b:\"]", base, base + "\nbase: ghcr.io/acme/python:3.11.1"}, "RUN for program in rsync; do", "openssh"},
-		"other system":  {[]string{deploy, "[rsync, -a, a, \"b:\"]", base, base + "\nbase: python:3.11.15-alpine3.22"}, "RUN for program in rsync; do", "apt-get"},
-		"choice":        {[]string{deploy, "[sh, -c, 'scp a b: || ./ship']"}, "install-recommends openssh-client &&", "for program in"},
-		"own programs":  {[]string{deploy, "[./kubectl, apply]"}, "COPY . .", "for program in"},
-		"several stage": {[]string{deploy, "[helm, upgrade]", "data:\n", "shadow: {command: [sh, -c, 'jq . a | curl -d @- http://robots'], stop: [kubectl, delete, -f, a]}\ndata:\n"}, "for program in curl helm jq kubectl; do", "\x00"},
+		"of others":     {[]string{deploy, "[kubectl, apply, -f, a.yaml]"}, "exit 1; }; \\\n    command -v kubectl || missing kubectl\n", "apt-get"},
+		"own image":     {[]string{deploy, "[rsync, -a, a, \"b:\"]", base, base + "\nbase: ghcr.io/acme/python:3.11.1"}, "    command -v rsync || missing rsync\n", "openssh"},
+		"other system":  {[]string{deploy, "[rsync, -a, a, \"b:\"]", base, base + "\nbase: python:3.11.15-alpine3.22"}, "    command -v rsync || missing rsync\n", "apt-get"},
+		"choice":        {[]string{deploy, "[sh, -c, 'scp a b: || ./ship']"}, "install-recommends openssh-client &&", "command -v"},
+		"own programs":  {[]string{deploy, "[./kubectl, apply]"}, "COPY . .", "command -v"},
+		"several stage": {[]string{deploy, "[helm, upgrade]", "data:\n", "shadow: {command: [sh, -c, 'jq . a | curl -d @- http://robots'], stop: [kubectl, delete, -f, a]}\ndata:\n"}, "    command -v curl || missing curl; \\\n    command -v helm || missing helm; \\\n    command -v jq || missing jq; \\\n    command -v kubectl || missing kubectl\n", "\x00"},
 	} {
 		w := mustRun(t, test.replaced...)
 		for i := range w.Artefacts {
@@ -39,13 +39,13 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 		if w.Artefacts[i].Path != "pipeline/Dockerfile" {
 			continue
 		}
-		_, line, _ := strings.Cut(w.Artefacts[i].Text, "RUN for program")
+		_, line, _ := strings.Cut(w.Artefacts[i].Text, "RUN missing()")
 		line, _, _ = strings.Cut(line, "\nCOPY")
-		out, err := exec.Command("sh", "-c", "for program"+line).CombinedOutput()
+		out, err := exec.Command("sh", "-c", "missing()"+line).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "no-such-program, which a command runs, is missing: install it") {
 			t.Errorf("%v: %s", err, out)
 		}
-		out, err = exec.Command("sh", "-c", "for program"+strings.Replace(line, "no-such-program", "cat", 1)).CombinedOutput()
+		out, err = exec.Command("sh", "-c", "missing()"+strings.ReplaceAll(line, "no-such-program", "cat")).CombinedOutput()
 		if err != nil {
 			t.Errorf("%v: %s", err, out)
 		}

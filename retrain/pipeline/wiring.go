@@ -58,7 +58,11 @@ func wiredImage(f *File) string {
 		list += "|RUN apt-get update && apt-get install --yes --no-install-recommends " + strings.Join(packages, " ") + " && rm -rf /var/lib/apt/lists/*\n"
 	}
 	if len(programs) > 0 {
-		list += "|RUN for program in " + strings.Join(programs, " ") + "; do command -v \"$program\" \\|\\| { \\\n    echo \"$program, which a command runs, is missing: install it between the marks of pipeline/Dockerfile, or use another base.\" >&2; exit 1; }; done\n"
+		list += "|RUN missing() { echo \"$1, which a command runs, is missing: install it between the marks of pipeline/Dockerfile, or use another base.\" >&2; exit 1; }"
+		for _, p := range programs {
+			list += "; \\\n    command -v " + p + " \\|\\| missing " + p
+		}
+		list += "\n"
 	}
 	if len(pins.Builders(f.Requirements)) > 0 {
 		list += "|ENV PIP_CONSTRAINT=/etc/pip-constraints.txt\n"
