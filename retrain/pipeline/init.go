@@ -135,6 +135,7 @@ func (p *Proposal) choose() {
 		slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, b.times-a.times) })
 	}
 	p.environments()
+	p.ofFirst()
 	switch {
 	case len(p.Programs) > 0 && (p.ownWorld() || p.finder.GivesBuffer() || p.finder.ComputesAgent(aside)): // the generated scripts could not make its environment, or agent
 		p.Library, p.chosen, p.Algorithms = Custom, append(p.chosen, p.Algorithms...), nil
@@ -166,6 +167,20 @@ func (p *Proposal) choose() {
 	}
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
+}
+
+// ofFirst leaves out the steps that only another program trains for.
+func (p *Proposal) ofFirst() {
+	own := map[string]bool{} // numbers of the first program, and its files
+	p.finder.Led(func(file string, text []byte) {
+		own[file] = true
+		for _, x := range pytext.StepsOf(text) {
+			own[x.Number] = true
+		}
+	})
+	p.Steps = slices.DeleteFunc(p.Steps, func(s Finding) bool {
+		return !own[s.Value] && !own[s.File] && slices.ContainsFunc(p.Programs[min(1, len(p.Programs)):], func(other Finding) bool { return other.File == s.File })
+	})
 }
 
 // unsuited returns why the generated scripts of the library cannot be used, "" if they can.
@@ -215,8 +230,10 @@ func (p *Proposal) atOnce() []programs.Import {
 	return nil
 }
 
-// prefer makes clearest what is the default of an argument: the algorithm anywhere, the rest in the first program.
+// prefer makes clearest what the first program uses, and what is the default of an argument: the algorithm anywhere, the
+// rest in the first program.
 func (p *Proposal) prefer() {
+	p.finder.Led(func(file string, text []byte) { p.algorithms(file, text, 2*main) })
 	for _, c := range p.chosen {
 		for _, found := range [][]Finding{p.Algorithms, p.rllib} {
 			if i := slices.IndexFunc(found, func(f Finding) bool { return f.Value == c.Value }); i >= 0 {

@@ -7,7 +7,7 @@ import (
 
 var (
 	condaLine = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s,]+(?:,\s*[<>=~!]=?[^#=\s,]+)*)?(=[\w.]+)?\s*(?:#.*)?$`)
-	condaOnly = regexp.MustCompile(`^(_.*|lib.*|ld_impl.*|mkl.*|cuda.*|cudnn|pytorch-cuda|pytorch-mutex|openssl|ca-certificates|certifi|blas|sqlite|zlib|zstd|xz|tk|ncurses|readline|intel-openmp|ffmpeg|jpeg|freetype|bzip2|ninja|gmp|nettle|openh264|lame|gnutls|swig|cmake|gcc.*|gxx.*|conda.*|tzdata|nodefaults|mamba|micromamba|lz4-c|openjpeg|icu|qt.*|expat|fontconfig)$`)
+	condaOnly = regexp.MustCompile(`^(_.*|lib.*|ld_impl.*|mkl.*|cuda.*|cudnn|pytorch-cuda|pytorch-mutex|openssl|ca-certificates|certifi|blas|sqlite|zlib|zstd|xz|tk|ncurses|readline|intel-openmp|ffmpeg|jpeg|freetype|bzip2|ninja|gmp|nettle|openh264|lame|gnutls|swig|cmake|gcc.*|gxx.*|conda.*|tzdata|nodefaults|mamba|micromamba|lz4-c|openjpeg|icu|qt.*|expat|fontconfig|vc|vc14_runtime|vs20[0-9]+_.*|ucrt|msys2.*|m2w64.*|.*-base|python_abi|kernel-headers.*|sysroot.*|binutils.*|llvm-openmp|glib|dbus|gst.*|xorg.*|cairo|pango|harfbuzz|pixman|giflib|lcms2|lerc|pcre2?|x26[45]|aom|dav1d|svt-av1|alsa-lib|nspr|nss|krb5|c-ares|yaml|mesa.*|patchelf|git|make|pkg-config|nodejs|openblas)$`)
 	condaGit  = regexp.MustCompile(`^\s*-\s+(git\+\S+)`)
 )
 
@@ -26,7 +26,7 @@ func OfConda(text string) []string {
 		if m := condaGit.FindStringSubmatch(line); m != nil {
 			out = append(out, m[1])
 		}
-		if m := condaLine.FindStringSubmatch(line); m != nil && !condaOnly.MatchString(m[1]) {
+		if m := condaLine.FindStringSubmatch(line); m != nil && (!condaOnly.MatchString(m[1]) || condaName(m[1]) != m[1]) {
 			out = append(out, condaName(m[1])+condaVersion(m[2], m[3]))
 		}
 	}
@@ -48,8 +48,12 @@ func condaVersion(version, build string) string {
 // condaName returns the name on PyPI of a package of conda.
 func condaName(name string) string {
 	switch name {
-	case "pytorch":
+	case "pytorch", "pytorch-cpu", "pytorch-gpu":
 		return "torch"
+	case "opencv", "py-opencv":
+		return "opencv-python"
+	case "matplotlib-base":
+		return "matplotlib"
 	case "ray-rllib":
 		return "ray[rllib]"
 	}

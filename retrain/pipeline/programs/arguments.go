@@ -263,7 +263,7 @@ func written(text string) string {
 // evaluationCommand returns the command that evaluates the model at a place.
 func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []string) Command {
 	args := p.base()
-	at := f.input(p)
+	at := cmp.Or(f.input(p), saves.LoadedBy(f.reached(p), p.flags))
 	place := workDir + "model"
 	if at != nil {
 		example := p.given(args, *at)
@@ -305,7 +305,9 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	if hydraMain.MatchString(f.Text[p.file]) && slices.ContainsFunc(args, expands) {
 		args = append(args, "hydra.run.dir="+workDir+"evaluation")
 	}
-	return f.proposed(p, args, f.placeOfEvaluation(p, args), false)
+	c := f.proposed(p, args, f.placeOfEvaluation(p, args), false)
+	c.Notes = append(c.Notes, saves.OnlyThere(f.withImports(p), f.Text, p.flags)...)
+	return c
 }
 
 // below returns the place of the model in a directory below the one that the training is given, if the defaults of both

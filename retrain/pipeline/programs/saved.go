@@ -25,13 +25,7 @@ var ofData = regexp.MustCompile(`(?:^|_)(?:data|datasets?|demos?|instances?|inpu
 // asides returns what a person must know of a training: a path that the image lacks, or that it does not end, or saves
 // nothing.
 func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
-	var out []string
-	for _, file := range f.withImports(p) {
-		if path := saves.Elsewhere(f.Text[file]); path != "" {
-			out = append(out, file+" uses "+path+", which does not exist in the image: change it to a path relative to the working directory")
-			break
-		}
-	}
+	out := saves.OnlyThere(f.withImports(p), f.Text, p.flags)
 	if name := saves.Off(p.text); name != "" {
 		out = append(out, p.file+" does not train with its current settings: change the value of "+name)
 	}

@@ -55,6 +55,17 @@ func LoadsFile(text, key string) bool {
 	return regexp.MustCompile(`\b(?:torch|th|pickle|joblib|np)\.load\(\s*(?:open\(\s*)?\w+\.` + regexp.QuoteMeta(key) + `\s*[,)]`).MatchString(text)
 }
 
+// LoadedBy returns the argument that names a file which the files of a program load, nil for none.
+func LoadedBy(texts []string, arguments []modules.Option) *modules.Option {
+	i := slices.IndexFunc(arguments, func(x modules.Option) bool {
+		return !x.Boolean && slices.ContainsFunc(texts, func(text string) bool { return LoadsFile(text, x.Key()) })
+	})
+	if i < 0 {
+		return nil
+	}
+	return &arguments[i]
+}
+
 // DirectoryBefore returns the directory that a program puts before an argument, "" for none.
 func DirectoryBefore(text, key string) string {
 	m := regexp.MustCompile(`["']([\w./-]+/)["'][ \t]*\+[ \t]*[\w.]+\.` + regexp.QuoteMeta(key) + `\b|\bf["']([\w./-]+/)\{[\w.]+\.` + regexp.QuoteMeta(key) + `\}|\bjoin\(["']([\w./-]+)["'],[ \t]*[\w.]+\.` + regexp.QuoteMeta(key) + `\b`).FindStringSubmatch(text)

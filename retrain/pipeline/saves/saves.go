@@ -27,8 +27,16 @@ var (
 // maxDefined bounds the functions of a file that are looked at.
 const maxDefined = 100
 
+// ofRLlib and iterates are code that trains with RLlib, one iteration after another. Tune saves by itself.
+var (
+	ofRLlib  = regexp.MustCompile(`\b(?:ray\.rllib|from[ \t]+ray[ \t]+import[^\n]*\brllib)\b`)
+	iterates = regexp.MustCompile(`\b\w+\.train\([ \t]*\)`)
+)
+
 // Fits reports whether code changes the weights of a model.
-func Fits(code string) bool { return fits.MatchString(code) }
+func Fits(code string) bool {
+	return fits.MatchString(code) || ofRLlib.MatchString(code) && iterates.MatchString(code)
+}
 
 // Nothing reports whether none of the files of a training leaves a model: a function for it counts only if something names
 // it.
@@ -81,6 +89,19 @@ func Elsewhere(code string) string {
 		return m[1]
 	}
 	return ""
+}
+
+// OnlyThere says which of the files of a program first names such a path, nothing if none does. The default of an argument
+// does not count.
+func OnlyThere(files []string, texts map[string]string, arguments []modules.Option) []string {
+	for _, file := range files {
+		for _, m := range elsewhere.FindAllStringSubmatch(texts[file], 20) {
+			if !slices.ContainsFunc(arguments, func(x modules.Option) bool { return x.Value == m[1] }) {
+				return []string{file + " uses " + m[1] + ", which does not exist in the image: change it to a path relative to the working directory"}
+			}
+		}
+	}
+	return nil
 }
 
 var (
