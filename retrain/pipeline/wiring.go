@@ -25,9 +25,10 @@ func miswired(w *Work, a *Artefact) []fault {
 			out = append(out, fault{1, "has no line " + strings.TrimSpace(line)})
 		}
 	}
-	// Training and evaluation have them.
-	if block := wired.Resources(a.Path, w.File.Training.CPU, w.File.Training.GPU, w.File.Training.Memory); block != "" && strings.Count(a.Text, block) != 2 {
-		out = append(out, fault{1, "does not contain two times" + block})
+	for _, b := range wired.Resources(a.Path, w.File.Training.CPU, w.File.Training.GPU, w.File.Training.Memory, len(w.Stages)) {
+		if strings.Count(a.Text, b.Text) != b.Times {
+			out = append(out, fault{1, fmt.Sprintf("does not contain %d times%s", b.Times, b.Text)})
+		}
 	}
 	for _, m := range wired.Misordered(a.Path, a.Text, names(w)) {
 		out = append(out, fault{m.Line, m.What})

@@ -5,23 +5,36 @@ import (
 	"strings"
 )
 
-// Resources returns the lines with the shared memory and the resources of a training in a generated file, "" for a file
-// without them. cpu is in processors, and memory as Kubernetes writes it.
-func Resources(file string, cpu, gpu int, memory string) string {
+// Block is what a generated file has several times.
+type Block struct {
+	Text  string
+	Times int
+}
+
+// Resources returns the lines of a generated file with the resources of the stages and with the shared memory of the
+// training and the evaluation, of which there are two stages. cpu is in processors, and memory as Kubernetes writes it.
+func Resources(file string, cpu, gpu int, memory string, stages int) []Block {
 	indent := map[string]string{"pipeline/argo.yaml": "\n        ", "pipeline/kubernetes.yaml": "\n          ", "pipeline/kubeflow.yaml": "\n        "}[file]
 	if indent == "" {
-		return ""
+		return nil
 	}
-	block := "\n  - name: shared-memory\n    mountPath: /dev/shm\n  # rewardwatch:end" +
-		fmt.Sprintf("\nresources:\n  requests:\n    cpu: \"%[1]d\"\n    memory: %[2]s\n  limits:\n    cpu: \"%[1]d\"\n    memory: %[2]s", cpu, memory)
-	switch {
-	case file == "pipeline/kubeflow.yaml":
-		block = fmt.Sprintf("\nresources:\n  resourceCpuLimit: \"%d\"\n  resourceMemoryLimit: %q", cpu, memory)
-		if gpu > 0 {
-			block += fmt.Sprintf("\n  accelerator:\n    resourceType: nvidia.com/gpu\n    resourceCount: \"%d\"", gpu)
-		}
-	case gpu > 0:
-		block += fmt.Sprintf("\n    nvidia.com/gpu: \"%d\"", gpu)
+	const mount = "\n  - name: shared-memory\n    mountPath: /dev/shm\n  # rewardwatch:end"
+	const limits = "\nresources:\n  requests:\n    cpu: %s\n    memory: %s\n  limits:\n    cpu: %s\n    memory: %s"
+	const limitsOfKubeflow = "\nresources:%s\n  resourceCpuLimit: %s\n  resourceMemoryLimit: %q"
+	processors := fmt.Sprintf("%q", fmt.Sprint(cpu))
+	heavy, light := mount+fmt.Sprintf(limits, processors, memory, processors, memory), fmt.Sprintf(limits, "100m", "256Mi", `"1"`, memory)
+	accelerator := fmt.Sprintf("\n    nvidia.com/gpu: \"%d\"", gpu)
+	if file == "pipeline/kubeflow.yaml" {
+		heavy = fmt.Sprintf(limitsOfKubeflow, "", processors, memory)
+		light = fmt.Sprintf(limitsOfKubeflow, "\n  resourceCpuRequest: 100m\n  resourceMemoryRequest: 256Mi", `"1"`, memory)
+		accelerator = fmt.Sprintf("\n  accelerator:\n    resourceType: nvidia.com/gpu\n    resourceCount: \"%d\"", gpu)
 	}
-	return strings.ReplaceAll(block, "\n", indent) + "\n"
+	if gpu > 0 {
+		heavy += accelerator
+	}
+	out := []Block{{strings.ReplaceAll(heavy, "\n", indent) + "\n", 2}, {strings.ReplaceAll(light, "\n", indent) + "\n", stages - 2}}
+	if file == "pipeline/kubeflow.yaml" {
+		out = append(out, Block{"\n          emptyDirMounts:\n            - volumeName: shared-memory # part of the memory limit\n              mountPath: /dev/shm\n              medium: Memory\n", 2})
+	}
+	return out
 }
