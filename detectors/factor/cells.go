@@ -227,18 +227,17 @@ func (c *cells) rank(i int, what int32, seed uint64) float32 {
 // bytes returns the approximate memory of the cells in bytes.
 func (c *cells) bytes() int { return 24*len(c.all) + 8*len(c.results) + 4*len(c.values) }
 
-// scoreCell writes the score of a step to z, and the prediction for it to predicted. It returns the leaf of the
-// situation; nil if the baseline does not include the situation.
-func (m *Model) scoreCell(r *regression, z, predicted []float32, s *Step, at place) *leaf {
-	v := m.visit(r, s, at)
-	i, found := r.cells.find(v.key)
-	if !found || !v.known || r.leaves[r.cells.leaf(i)].law == nil {
-		fill(z)
+// look is judge.look for discrete states. It returns the leaf of the situation; nil if the baseline does not include the
+// situation.
+func (m *Model) look(j *judge, s *Step, at place) *leaf {
+	v := m.visit(j.regression, s, at)
+	i, found := j.cells.find(v.key)
+	if !found || !v.known || j.leaves[j.cells.leaf(i)].law == nil {
 		return nil
 	}
-	l := &r.leaves[r.cells.leaf(i)]
-	z[0] = score(l.law, r.cells.rank(i, v.what, v.seed), ingest.Mix(v.seed))
-	r.cells.expect(i, predicted)
+	l := &j.leaves[j.cells.leaf(i)]
+	j.keys[0], j.seeds[0] = keyOf(j.cells.rank(i, v.what, v.seed)), ingest.Mix(v.seed)
+	j.cells.expect(i, j.predicted)
 	return l
 }
 

@@ -3,6 +3,7 @@ package factor
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -17,25 +18,97 @@ func TestKernels(t *testing.T) {
 		return x
 	}
 	for n := range maxFeatures + 1 {
-		triangle, x := random(n*(n+1)/2), random(n)
-		whole := plainSquaredLength(triangle, x, math.MaxFloat32)
-		if got := squaredLength(triangle, x, math.MaxFloat32); got != whole {
-			t.Errorf("%d numbers: squared length %v, want %v", n, got, whole)
+		x := random(n)
+		strips := random((&regression{p: n}).triangle().size())
+		if got, want := squaredLength(strips, x), plainSquaredLength(strips, x); got != want {
+			t.Errorf("%d numbers: squared length %v, want %v", n, got, want)
 		}
-		if n > 1 {
-			if got := squaredLength(triangle, x, whole/2); got <= whole/2 || got > whole {
-				t.Errorf("%d numbers: squared length %v above a bound of %v, want up to %v", n, got, whole/2, whole)
+		for q := range 20 {
+			y, want := random(q+1), make([]float32, q)
+			behind := y[q]
+			strips := random(shape{rows: q, columns: n + 1}.size())
+			linear(y[:q], strips, x)
+			plainLinear(want, strips, x)
+			if !slices.Equal(y[:q], want) || y[q] != behind {
+				t.Errorf("%d numbers: predictions are %v, want %v and %v behind", n, y, want, behind)
 			}
 		}
-		for q := range 10 {
-			beta, y, want := random(q*(n+1)), make([]float32, q), make([]float32, q)
-			linear(y, beta, x)
-			plainLinear(want, beta, x)
-			for k := range y {
-				if y[k] != want[k] {
-					t.Errorf("%d numbers: prediction %d of %d is %v, want %v", n, k, q, y[k], want[k])
-				}
+	}
+	for n := 1; n <= sketchSize; n++ {
+		laws, keys := make([]int32, 9*n), make([]int32, 9)
+		for i := range laws {
+			laws[i] = int32(rng.Uint32())
+		}
+		for i := range keys {
+			slices.Sort(laws[i*n : (i+1)*n])
+			keys[i] = laws[i*n+rng.IntN(n)] + int32(rng.IntN(2))
+		}
+		got, want := make([]int32, 9), make([]int32, 9)
+		ranks(got, laws, keys, n)
+		plainRanks(want, laws, keys, n)
+		if !slices.Equal(got, want) {
+			t.Errorf("laws of %d values: ranks are %v, want %v", n, got, want)
+		}
+	}
+}
+
+// A matrix in strips can be converted back, and its product with a vector is correct.
+func TestStrips(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		p, q := rng.IntN(20), 1+rng.IntN(20)
+		x, numbers := make([]float32, p), make([]float32, q*(p+1))
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		for i := range numbers {
+			numbers[i] = float32(rng.NormFloat64())
+		}
+		betas := shape{rows: q, columns: p + 1}
+		y := make([]float32, q)
+		linear(y, betas.strips(numbers), x)
+		for k, got := range y {
+			want := float64(numbers[k*(p+1)])
+			for j, v := range x {
+				want += float64(numbers[k*(p+1)+1+j]) * float64(v)
 			}
+			if math.Abs(float64(got)-want) > 1e-4 {
+				t.Fatalf("%d numbers: prediction %d of %d is %v, want %v", p, k, q, got, want)
+			}
+		}
+		if back := betas.numbers(betas.strips(numbers)); !slices.Equal(back, numbers) {
+			t.Fatalf("a matrix of %d rows comes out of strips as %v, want %v", q, back, numbers)
+		}
+	}
+}
+
+// A triangular matrix in strips can be converted back, and the distance is the squared length of its product with x - mean.
+func TestRegionInStrips(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for p := range maxFeatures + 1 {
+		x, mean, numbers := make([]float32, p), make([]float32, p), make([]float32, p*(p+1)/2)
+		for i := range x {
+			x[i], mean[i] = float32(rng.NormFloat64()), float32(rng.NormFloat64())
+		}
+		for i := range numbers {
+			numbers[i] = float32(rng.NormFloat64())
+		}
+		shape := (&regression{p: p}).triangle()
+		strips := shape.strips(around(mean, numbers))
+		want, at := 0., 0
+		for i := range p {
+			sum := 0.
+			for j := range i + 1 {
+				sum += float64(numbers[at]) * (float64(x[j]) - float64(mean[j]))
+				at++
+			}
+			want += sum * sum
+		}
+		if got := float64(squaredLength(strips, x)); math.Abs(got-want) > 1e-4*(1+want) {
+			t.Errorf("%d features: distance %v, want %v", p, got, want)
+		}
+		if back := triangleOf(shape.numbers(strips)); !slices.Equal(back, numbers) {
+			t.Errorf("a triangle of %d rows comes out of strips as %v, want %v", p, back, numbers)
 		}
 	}
 }

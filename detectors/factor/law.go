@@ -34,9 +34,9 @@ type regression struct {
 
 // leaf is a leaf of a tree.
 type leaf struct {
-	beta    []float32 // q x (p+1): intercepts and coefficients, for standardized targets
-	mean    []float32 // p: of the features
-	inverse []float32 // p(p+1)/2: the inverse of the Cholesky factor of their covariance, row by row
+	beta    []float32 // intercepts and coefficients for standardized targets, in strips
+	inverse []float32 // the inverse of the Cholesky factor of the features' covariance with the offsets of around, in strips
+	mean    []float32 // of the features
 	radius  float32   // maximum squared Mahalanobis distance of steps in support
 	law     []int32   // sorted keys of the residuals of each target in turn, or of the category's rank; nil if there are too few
 }
@@ -44,7 +44,7 @@ type leaf struct {
 // packed returns the leaf with its numbers in one block of memory, since a step reads most of them.
 func (l leaf) packed() leaf {
 	all := make([]float32, 0, len(l.mean)+len(l.inverse)+len(l.beta))
-	for _, part := range []*[]float32{&l.mean, &l.inverse, &l.beta} {
+	for _, part := range []*[]float32{&l.inverse, &l.beta, &l.mean} {
 		from := len(all)
 		all = append(all, *part...)
 		if *part != nil {
@@ -62,13 +62,18 @@ func (r *regression) laws() int {
 	return r.q
 }
 
-// bytes returns the approximate memory of the regression in bytes.
+// bytes returns the approximate memory of the regression in bytes. It does not count the zeros in strips, which add up to
+// a tenth: they would cost leaves.
 func (r *regression) bytes() int {
 	if r.cells != nil {
 		return r.cells.bytes() + len(r.leaves)*(4*sketchSize+128)
 	}
 	return len(r.leaves) * (4*(r.q*(r.p+1)+r.p+r.p*(r.p+1)/2+r.laws()*sketchSize) + 128 + 24*r.laws() + 16)
 }
+
+// betas returns the shape of the coefficients of a leaf. triangle returns the shape of its inverse.
+func (r *regression) betas() shape    { return shape{rows: r.q, columns: r.p + 1} }
+func (r *regression) triangle() shape { return shape{rows: r.p, columns: r.p + 1, triangle: true} }
 
 // fit fits the regressions in the leaves of a tree to a table of standardized targets.
 func (r *regression) fit(t *table, nodes []node) {
@@ -81,8 +86,8 @@ func (r *regression) fit(t *table, nodes []node) {
 			g.add(t.row(int(row)), t.told(int(row)))
 		}
 		s.solve(&g)
-		r.leaves[i] = leaf{beta: single(s.beta)}
-		r.leaves[i].shape(&g)
+		r.leaves[i] = leaf{beta: r.betas().strips(single(s.beta))}
+		r.leaves[i].mean, r.leaves[i].inverse = r.region(&g)
 	}
 }
 
@@ -98,8 +103,8 @@ func single(x []float64) []float32 {
 // is the variance over all leaves.
 const narrowest = 1e-3
 
-// shape sets the location and the spread of the features of a leaf.
-func (l *leaf) shape(g *gram) {
+// region returns the location and the spread of the features of a leaf: their mean, and the inverse in strips.
+func (r *regression) region(g *gram) (centre, inverse []float32) {
 	w := g.p + 1
 	cov, mean := make([]float64, g.p*g.p), make([]float64, g.p)
 	for i := range g.p {
@@ -112,39 +117,58 @@ func (l *leaf) shape(g *gram) {
 		cov[i*g.p+i] += narrowest
 	}
 	cholesky(cov, g.p)
-	l.mean = single(mean)
 	// The inverse of a lower triangle, column by column.
-	inverse := make([]float64, g.p*g.p)
+	inverted := make([]float64, g.p*g.p)
 	for j := range g.p {
-		inverse[j*g.p+j] = 1 / cov[j*g.p+j]
+		inverted[j*g.p+j] = 1 / cov[j*g.p+j]
 		for i := j + 1; i < g.p; i++ {
 			sum := 0.
 			for k := j; k < i; k++ {
-				sum -= cov[i*g.p+k] * inverse[k*g.p+j]
+				sum -= cov[i*g.p+k] * inverted[k*g.p+j]
 			}
-			inverse[i*g.p+j] = sum / cov[i*g.p+i]
+			inverted[i*g.p+j] = sum / cov[i*g.p+i]
 		}
 	}
+	var rows []float32
 	for i := range g.p {
-		l.inverse = append(l.inverse, single(inverse[i*g.p:i*g.p+i+1])...)
+		rows = append(rows, single(inverted[i*g.p:i*g.p+i+1])...)
 	}
-	l.inverse = slices.Clip(l.inverse)
+	centre = single(mean)
+	return centre, r.triangle().strips(around(centre, rows))
 }
 
-// distance returns the squared Mahalanobis distance of features from the mean of the leaf, or any number above r if the
-// distance is larger than r. centred is scratch memory for as many features.
-func (l *leaf) distance(r float32, x, centred []float32) float32 {
-	mean := l.mean[:len(x)]
-	centred = centred[:len(x)]
-	for i, v := range x {
-		centred[i] = v - mean[i]
+// around returns the rows of a triangular matrix, each after an offset. Added to the product with x, the offset makes it the
+// product with x - mean.
+func around(mean, triangle []float32) (rows []float32) {
+	for i := range mean {
+		product := 0.
+		for j, v := range triangle[:i+1] {
+			product += float64(v) * float64(mean[j])
+		}
+		rows = append(append(rows, float32(-product)), triangle[:i+1]...)
+		triangle = triangle[i+1:]
 	}
-	return squaredLength(l.inverse[:len(x)*(len(x)+1)/2], centred, r)
+	return rows
 }
+
+// triangleOf is the inverse of around.
+func triangleOf(rows []float32) (triangle []float32) {
+	for n := 1; len(rows) > n; n++ {
+		triangle = append(triangle, rows[1:n+1]...)
+		rows = rows[n+1:]
+	}
+	return triangle
+}
+
+// distance returns the squared Mahalanobis distance of features from the mean of the leaf.
+func (l *leaf) distance(x []float32) float32 { return squaredLength(l.inverse, x) }
+
+// supports reports whether features are similar to those of the baseline in the leaf.
+func (l *leaf) supports(x []float32) bool { return l.law != nil && l.distance(x) <= l.radius }
 
 // predict writes predictions of all targets to y, in standard deviations of the targets.
 func (l *leaf) predict(y, x []float32) {
-	linear(y, l.beta[:len(y)*(1+len(x))], x)
+	linear(y, l.beta, x)
 }
 
 // residual returns the residual of a target, with noise. y is in the unit of the target, predicted in its standard
@@ -177,11 +201,11 @@ func share(p float32) float32 { return max(p, 1e-3) }
 // learn learns the distribution of the residuals in each leaf, from steps that the regression was not fitted to.
 func (r *regression) learn(rows []sampled) {
 	byLeaf, predicted := make([][]int, len(r.leaves)), make([]float32, r.q)
-	distances, centred := make([][]float64, len(r.leaves)), make([]float32, r.p)
+	distances := make([][]float64, len(r.leaves))
 	for i := range rows {
 		at := leafOf(r.nodes, rows[i].x)
 		byLeaf[at] = append(byLeaf[at], i)
-		distances[at] = append(distances[at], float64(r.leaves[at].distance(math.MaxFloat32, rows[i].x, centred)))
+		distances[at] = append(distances[at], float64(r.leaves[at].distance(rows[i].x)))
 	}
 	for at := range r.leaves {
 		if len(byLeaf[at]) == 0 {
@@ -227,19 +251,6 @@ func evenly(sample []float64, most int) []float32 {
 	return out
 }
 
-// score returns the normal score of a residual in the law of its leaf. Its rank is random among equal values, and
-// beyond the outermost ones.
-func score(law []int32, x float32, seed uint64) float32 {
-	k, n := keyOf(x), len(law)
-	low := rank(law, k)
-	high := low
-	for high < n && law[high] == k {
-		high++
-	}
-	u := (float32(int32(low)) + float32(int32(high-low+1))*uniform(seed)) / float32(int32(n+1))
-	return normal(u)
-}
-
 // keyOf returns an integer that sorts like x. Integers can be compared without a branch.
 func keyOf(x float32) int32 {
 	bits := int32(math.Float32bits(x + 0)) // + 0 turns negative zero into zero
@@ -251,28 +262,6 @@ func number(key int32) float32 { return math.Float32frombits(uint32(key ^ key>>3
 
 // keys returns the keys of numbers; nil for nil.
 func keys(x []float32) []int32 { return saved.Each(x, keyOf) }
-
-// rank returns how many values of a sorted law are below x. Each of its three levels depends on the one before, but the
-// three comparisons of a level are independent of each other, and none is a branch, which would be mispredicted half of
-// the time.
-func rank(law []int32, x int32) int {
-	if len(law) != sketchSize {
-		low := 0
-		for _, v := range law {
-			low += below(v, x)
-		}
-		return low
-	}
-	l := (*[sketchSize]int32)(law)
-	low := 16 * (below(l[15], x) + below(l[31], x) + below(l[47], x))
-	four := l[low : low+16 : low+16]
-	at := 4 * (below(four[3], x) + below(four[7], x) + below(four[11], x))
-	one := four[at : at+4 : at+4]
-	return low + at + below(one[0], x) + below(one[1], x) + below(one[2], x) + below(l[63], x)
-}
-
-// below returns 1 if a is below b, and 0 otherwise.
-func below(a, b int32) int { return int(uint64(int64(a)-int64(b)) >> 63) }
 
 // seedOf returns the random bits for the k-th residual of a step: 42 bits for its noise, and the other 22 bits for its
 // score.

@@ -28,18 +28,17 @@ func (s *Scorer) prefer(step *Step) {
 	if s.preferences == 0 {
 		return
 	}
-	left, at := s.z[len(s.z)-s.preferences:], 0
-	for i := range s.model.regressions {
-		r := &s.model.regressions[i]
-		if r.part != partPolicy {
-			at += r.q
+	left := s.z[len(s.z)-s.preferences:]
+	for i := range s.judges {
+		j := &s.judges[i]
+		if j.part != partPolicy {
 			continue
 		}
-		if s.leaf[i] == nil {
+		if j.leaf == nil {
 			fill(left)
 			return
 		}
-		predicted := s.predicted[at : at+r.q]
+		predicted := j.predicted
 		total := shares(predicted)
 		for k := range left {
 			left[k] = -share(predicted[k]) / total

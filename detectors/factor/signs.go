@@ -68,16 +68,14 @@ type lagMemory struct{ x, predicted []float32 }
 // lag adds how well the action of the step before predicts the change of the observation, compared with the action of
 // the step itself, which must be the one scored last.
 func (s *Signs) lag(by *Scorer, step, before *Step) {
-	m, target := by.model, 0
-	for i := range m.regressions {
-		r := &m.regressions[i]
+	for i := range by.judges {
+		r := &by.judges[i]
 		if r.part != partChange {
-			target += r.q
 			continue
 		}
 		predicted := by.memory.predicted
-		if by.leaf[i] != nil { // already predicted
-			copy(predicted, by.predicted[target:target+r.q])
+		if r.leaf != nil { // already predicted
+			copy(predicted, r.predicted)
 		} else {
 			r.predictChange(by.x[:r.p], predicted)
 		}
@@ -86,7 +84,7 @@ func (s *Signs) lag(by *Scorer, step, before *Step) {
 		}
 		if !step.acts(before) {
 			copy(by.memory.x, by.x[:r.p])
-			m.act(before, by.memory.x)
+			by.model.act(before, by.memory.x)
 			r.predictChange(by.memory.x[:r.p], predicted)
 		}
 		for k := range r.q {
@@ -115,10 +113,10 @@ func (s *Signs) compare(by *Scorer, step *Step) {
 		s.Means = make([]Mean, by.model.targets())
 	}
 	at := 0
-	for i := range by.model.regressions {
-		r := &by.model.regressions[i]
-		if by.leaf[i] != nil {
-			r.compare(s.Means[at:at+r.q], by.predicted[at:at+r.q], step)
+	for i := range by.judges {
+		r := &by.judges[i]
+		if r.leaf != nil {
+			r.compare(s.Means[at:at+r.q], r.predicted, step)
 		}
 		at += r.q
 	}

@@ -228,13 +228,13 @@ func (g *grower) misfit(sse []float64, n float64) float64 {
 
 // leafOf returns the index of the leaf that a row of features belongs to.
 func leafOf(nodes []node, x []float32) int {
-	n := nodes[0]
+	n := &nodes[0]
 	for n.feature >= 0 {
 		at := n.next
 		if !(x[n.feature] <= n.at) {
 			at++
 		}
-		n = nodes[at]
+		n = &nodes[at]
 	}
 	return int(n.next)
 }

@@ -11,28 +11,48 @@ var unscored = float32(math.NaN())
 
 // Scorer scores steps under a model. It is not safe for concurrent use.
 type Scorer struct {
-	model     *Model
-	x         []float32 // features of the last step
-	near      []float32 // scratch memory for as many features
-	z         []float32
-	predicted []float32 // of each regression in turn; only valid where leaf is not nil
-	leaf      []*leaf   // of each regression: the leaf with the last step in its support, or nil
-	halves    halves
-	memory    lagMemory
+	model  *Model
+	x      []float32 // features of the last step
+	z      []float32
+	judges []judge // one for each regression
+	halves halves
+	memory lagMemory
 
 	preferences int // number of coordinates that are preferences, the last ones
 }
 
+// judge is a regression with its results for the last step.
+type judge struct {
+	*regression
+	leaf      *leaf     // the leaf whose support includes the step; if nil, the other results are not valid
+	x         []float32 // the features that the part is conditioned on
+	predicted []float32
+	z         []float32 // scores
+	keys      []int32   // of the residuals
+	ranks     []int32   // of the residuals in their laws
+	seeds     []uint64  // of the scores
+}
+
 // NewScorer returns a scorer of a model.
 func NewScorer(m *Model) *Scorer {
-	n, targets := m.layout.features(), m.targets()
-	return &Scorer{
-		model: m, x: make([]float32, n), near: make([]float32, n), z: make([]float32, len(m.names)),
-		predicted: make([]float32, targets), leaf: make([]*leaf, len(m.regressions)), halves: halvesOf(m),
+	n := m.layout.features()
+	s := &Scorer{
+		model: m, x: make([]float32, n), z: make([]float32, len(m.names)), judges: make([]judge, len(m.regressions)), halves: halvesOf(m),
 		memory: lagMemory{x: make([]float32, n), predicted: make([]float32, m.layout.Observations)},
 
 		preferences: m.preferences(),
 	}
+	z := s.z
+	for i := range m.regressions {
+		r := &m.regressions[i]
+		n := r.laws()
+		s.judges[i] = judge{
+			regression: r, x: s.x[:r.p], predicted: make([]float32, r.q), z: z[:n:n],
+			keys: make([]int32, n), ranks: make([]int32, n), seeds: make([]uint64, n),
+		}
+		z = z[n:]
+	}
+	return s
 }
 
 // Step returns the normal scores of a step, one per coordinate; NaN where the law does not apply to the step. The slice
@@ -45,27 +65,26 @@ func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
 	} else {
 		s.model.features(step, s.x)
 	}
-	at, target := 0, 0
-	for i := range s.model.regressions {
-		r := &s.model.regressions[i]
-		z, predicted := s.z[at:at+r.laws()], s.predicted[target:target+r.q]
-		at += len(z)
-		target += r.q
-		s.leaf[i] = nil
-		if !r.part.has(step) {
-			fill(z)
+	for i := range s.judges {
+		j := &s.judges[i]
+		j.leaf = nil
+		if !j.part.has(step) {
 			continue
 		}
-		f := r.part.factor()
+		f := j.part.factor()
 		asked[f]++
-		if r.cells != nil {
-			s.leaf[i] = s.model.scoreCell(r, z, predicted, step, where)
+		if j.cells != nil {
+			j.leaf = s.model.look(j, step, where)
 		} else {
-			s.leaf[i] = r.scoreInto(z, predicted, step, s.x[:r.p], s.near)
+			j.leaf = j.look(step)
 		}
-		if s.leaf[i] != nil {
+		if j.leaf != nil {
 			supported[f]++
 		}
+	}
+	// Scoring after all regressions lets the processor compute the scores of different parts at the same time.
+	for i := range s.judges {
+		s.judges[i].score()
 	}
 	return s.z
 }
@@ -76,28 +95,67 @@ func fill(z []float32) {
 	}
 }
 
-// scoreInto writes the scores of a step to z, and the predictions to predicted. It returns the leaf whose support
-// includes the step; nil if there is none.
-func (r *regression) scoreInto(z, predicted []float32, s *Step, x, near []float32) *leaf {
-	l := &r.leaves[leafOf(r.nodes, x)]
-	if l.law == nil || l.distance(l.radius, x, near) > l.radius {
-		fill(z)
+// look computes the predictions for a step, the keys of its residuals, and the seeds of its scores. It returns the leaf
+// whose support includes the step; nil if there is none.
+func (j *judge) look(s *Step) *leaf {
+	l := &j.leaves[leafOf(j.nodes, j.x)]
+	if !l.supports(j.x) {
 		return nil
 	}
-	l.predict(predicted, x)
-	key := s.Key + uint64(r.part)<<8*ingest.MixStep
-	if r.categories {
+	l.predict(j.predicted, j.x)
+	key := s.Key + uint64(j.part)<<8*ingest.MixStep
+	if j.categories {
 		seed := seedOf(key, 0)
-		z[0] = score(l.law, surprise(predicted, r.category(s), seed), ingest.Mix(seed))
+		j.keys[0], j.seeds[0] = keyOf(surprise(j.predicted, j.category(s), seed)), ingest.Mix(seed)
 		return l
 	}
-	law, n := l.law, len(l.law)/len(z)
-	for k := range z {
-		seed := seedOf(key, k)
-		z[k] = score(law[:n], r.residual(k, r.target(s, k), predicted[k], seed), seed)
-		law = law[n:]
+	y := j.z // until it is scored
+	j.targets(s, y)
+	keys, seeds, predicted := j.keys[:len(y)], j.seeds[:len(y)], j.predicted[:len(y)]
+	for k, v := range y {
+		seeds[k] = seedOf(key, k)
+		keys[k] = keyOf(j.residual(k, v, predicted[k], seeds[k]))
 	}
 	return l
+}
+
+// score computes the normal scores of the residuals in the laws of their leaf. The rank of a residual is random among
+// equal values, and beyond the outermost ones.
+func (j *judge) score() {
+	if j.leaf == nil {
+		fill(j.z)
+		return
+	}
+	z, laws := j.z, j.leaf.law
+	size := len(laws) / len(z)
+	ranks(j.ranks, laws, j.keys, size)
+	keys, lows, seeds := j.keys[:len(z)], j.ranks[:len(z)], j.seeds[:len(z)]
+	all := float32(int32(size + 1))
+	for i := range z {
+		low, ties := lows[i], int32(0)
+		for at := int(low); at < size && laws[at] == keys[i]; at++ {
+			ties++
+		}
+		laws = laws[size:]
+		z[i] = normal((float32(low) + float32(ties+1)*uniform(seeds[i])) / all)
+	}
+}
+
+// targets writes the numbers of a step that the part predicts to y, each in its own unit.
+func (r *regression) targets(s *Step, y []float32) {
+	switch r.part {
+	case partStart:
+		copy(y, s.Observation)
+	case partPolicy:
+		copy(y, s.Action)
+	case partChange:
+		next, now := s.Next[:len(y)], s.Observation[:len(y)]
+		for k := range y {
+			y[k] = next[k] - now[k]
+		}
+	default:
+		y[0] = s.Reward
+	}
 }
 
 // read writes the values of a step that the part predicts to y, a category as 1 among zeros. It returns the category.
@@ -105,9 +163,7 @@ func (r *regression) read(s *Step, y []float32) (category int) {
 	if r.categories {
 		return oneOf(y, r.category(s))
 	}
-	for k := range y {
-		y[k] = r.target(s, k)
-	}
+	r.targets(s, y)
 	return 0
 }
 

@@ -87,18 +87,35 @@ func (r *regression) wire() regressionWire {
 	return regressionWire{
 		Part: uint8(r.part), P: r.p, Q: r.q, Categories: r.categories, Scale: r.scale, Tolerance: r.tolerance,
 		Nodes:  saved.Each(r.nodes, func(n node) nodeWire { return nodeWire{Feature: n.feature, Next: n.next, At: n.at} }),
-		Leaves: saved.Each(r.leaves, func(l leaf) leafWire { return leafWire{l.beta, l.mean, l.inverse, l.radius, saved.Each(l.law, number)} }),
+		Leaves: saved.Each(r.leaves, r.leafWire),
 		Cells:  saved.Pointer(r.cells, (*cells).wire),
 	}
 }
 
-func (w *regressionWire) live() regression {
-	return regression{
-		part: part(w.Part), p: w.P, q: w.Q, categories: w.Categories, scale: w.Scale, tolerance: w.Tolerance,
-		nodes:  saved.Each(w.Nodes, func(n nodeWire) node { return node{n.Feature, n.Next, n.At} }),
-		leaves: saved.Each(w.Leaves, func(l leafWire) leaf { return leaf{l.Beta, l.Mean, l.Inverse, l.Radius, keys(l.Law)}.packed() }),
-		cells:  saved.Pointer(w.Cells, (*cellsWire).live),
+func (r *regression) leafWire(l leaf) leafWire {
+	w := leafWire{Mean: l.mean, Radius: l.radius, Law: saved.Each(l.law, number)}
+	if r.cells == nil {
+		w.Beta, w.Inverse = r.betas().numbers(l.beta), triangleOf(r.triangle().numbers(l.inverse))
 	}
+	return w
+}
+
+func (w *regressionWire) live() regression {
+	r := regression{
+		part: part(w.Part), p: w.P, q: w.Q, categories: w.Categories, scale: w.Scale, tolerance: w.Tolerance,
+		nodes: saved.Each(w.Nodes, func(n nodeWire) node { return node{n.Feature, n.Next, n.At} }),
+		cells: saved.Pointer(w.Cells, (*cellsWire).live),
+	}
+	r.leaves = saved.Each(w.Leaves, r.leaf)
+	return r
+}
+
+func (r *regression) leaf(w leafWire) leaf {
+	l := leaf{mean: w.Mean, radius: w.Radius, law: keys(w.Law)}
+	if r.cells == nil {
+		l.beta, l.inverse = r.betas().strips(w.Beta), r.triangle().strips(around(w.Mean, w.Inverse))
+	}
+	return l.packed()
 }
 
 type columnWire struct {
