@@ -11,18 +11,23 @@ import (
 // each byte once: a string that never ends is the rest of its line, or of the program for one in three quotes.
 func Code(text []byte) []byte {
 	out := make([]byte, 0, len(text))
+	keepsHead := describesArguments.Match(text)
+	head, first := true, true // nothing in the program, or in the line, comes before
 	for i := 0; i < len(text); {
 		switch c := text[i]; c {
 		case '#':
 			i += lineEnd(text[i:])
 		case '"', '\'':
 			end := i + stringEnd(text[i:])
-			if !isThree(text[i:]) || !documents(out) || len(bytes.TrimSpace(out)) == 0 && describesArguments.Match(text) {
+			if docstring := first && isThree(text[i:]); !docstring || head && keepsHead {
 				out = append(out, text[i:end]...)
+				head, first = false, false
 			}
 			i = end
 		default:
 			out = append(out, c)
+			head = head && strings.IndexByte(whiteSpace, c) >= 0
+			first = c == '\n' || first && strings.IndexByte(prefixes, c) >= 0
 			i++
 		}
 	}
@@ -32,10 +37,10 @@ func Code(text []byte) []byte {
 // describesArguments is code for which the text at the head of a program describes its arguments.
 var describesArguments = regexp.MustCompile(`\bdocopt\(\s*(?:doc\s*=\s*)?__doc__`)
 
-// documents reports whether a string in three quotes that follows code is a docstring: the first of its line.
-func documents(code []byte) bool {
-	return len(bytes.Trim(code[bytes.LastIndexByte(code, '\n')+1:], " \trRuU")) == 0
-}
+const (
+	whiteSpace = " \t\r\n\v\f"
+	prefixes   = " \trRuU" // the indent, and the prefixes of a docstring
+)
 
 func isThree[T string | []byte](text T) bool {
 	return len(text) > 2 && text[1] == text[0] && text[2] == text[0]

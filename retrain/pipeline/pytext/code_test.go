@@ -1,0 +1,33 @@
+package pytext
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Docstrings are left out, and other strings in three quotes are kept.
+func TestCodeHasNoDocstrings(t *testing.T) {
+	for text, want := range map[string]string{
+		"'''Trains.'''\nx = '''kept'''\n":                             "\nx = '''kept'''\n",
+		"def f():\n    r\"\"\"Says # so.\"\"\"\n    return 1 # one\n": "def f():\n    r\n    return 1 \n",
+		"'''Usage: it'''\nargs = docopt(__doc__)\n'''left out'''\n":   "'''Usage: it'''\nargs = docopt(__doc__)\n\n",
+		"print('''a\nb''', '''c''')":                                  "print('''a\nb''', '''c''')",
+	} {
+		if got := string(Code([]byte(text))); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A file of a repository that consists of quotes must not hold up the tool: the time is proportional to the size.
+func TestCodeReadsEachByteOnce(t *testing.T) {
+	const size = 4 << 20
+	for _, part := range []string{"''", "'''a'''", "'''a''' ", "'''a'''\n", "x'''a'''", "'a' ", "'''"} {
+		began := time.Now()
+		Code([]byte(strings.Repeat(part, size/len(part))))
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%d bytes of %q took %s", size, part, took)
+		}
+	}
+}
