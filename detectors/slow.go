@@ -2,7 +2,7 @@ package detectors
 
 import "math"
 
-// While a policy learns, the scores of its decisions under a law move slowly, because it chooses other actions in situations
+// While a policy learns, its scores under a law move slowly, because it chooses other actions, and visits other situations,
 // where the law errs. The tolerated shift is therefore the shift of earlier scores, in its direction, plus a part of its
 // standard error.
 const (

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -192,4 +193,32 @@ func TestSlowShiftsOfRewardsAreTolerated(t *testing.T) {
 		}
 	}
 	t.Errorf("no alarm of law.reward within %d units", within)
+}
+
+// A copy of the tests of a law, as simulations and gates use it, tolerates what the law does: its walks are the same.
+func TestCopiesTolerateSlowShifts(t *testing.T) {
+	cfg, shift := episodes(4000), 0.
+	cfg.Learning = watch.LearningContinuous
+	a, p := newAgent(994), newBank(cfg)
+	visitors(a, 3, &shift)
+	a.feed(p, 800)
+	q := quantityOf(p, "law.reward", signals.LawMean)
+	q.Reset()
+	again, rose := q.Again(), false
+	for i := range int64(1000) {
+		r := stream.Reading{X: a.rng.NormFloat64() + .2*float64(i)/1000}
+		if i >= 900 {
+			r.X++
+		}
+		q.Observe(&r, 1000+i, false)
+		again.Test(r, 1000+i, false)
+		want, got := q.Rank().Branches, again.Rank().Branches
+		if !slices.Equal(want, got) {
+			t.Fatalf("after %d units the walks are %+v, want %+v", i+1, got, want)
+		}
+		rose = rose || q.Reached()
+	}
+	if !rose {
+		t.Error("no walk has reached its threshold")
+	}
 }

@@ -1,8 +1,6 @@
 package baseline
 
 import (
-	"slices"
-
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -51,13 +49,12 @@ func (l LawLessons) learn(held []factor.Held, places []int32, e stream.Ends, mea
 	}
 	l[mean], l[square] = nil, nil
 	if len(units) >= LeastLearnt {
-		decisions := !slices.ContainsFunc(held, func(h factor.Held) bool { return h.Steps > 1 })
-		l[mean] = newLesson(&stream.Learnt{Law: true, Decisions: decisions}, units, means)
+		l[mean] = newLesson(&stream.Learnt{Law: true}, units, means)
 		about := e.DailyOf(units, means)
 		for i, unit := range units {
 			squares[i] = about.Square(means[i], squares[i], e.TimeOf(unit))
 		}
-		l[square] = newLesson(&stream.Learnt{Law: true, About: about, Decisions: decisions}, units, squares)
+		l[square] = newLesson(&stream.Learnt{Law: true, About: about}, units, squares)
 	}
 }
 

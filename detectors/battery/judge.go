@@ -11,11 +11,11 @@ import (
 )
 
 // Judge runs the tests of a frozen group without describing what they find. As long as no stream is in a telemetry
-// fault, it alarms at the same units as the group, except for laws of single decisions, whose largest tolerated shift it
-// always tolerates. Its walks are separate.
+// fault, it alarms at the same units as the group. Its walks are separate.
 type Judge struct {
 	Tests   []*stream.Quantity
 	Columns []int // by test, the column of its values in a sample
+	units   int64 // observed since the last reset
 }
 
 // NewJudge returns a judge of samples with the given columns.
@@ -58,12 +58,13 @@ func (j *Judge) Lower(by float64) {
 
 // Observe adds a unit and reports whether a threshold has been reached.
 func (j *Judge) Observe(values []stream.Reading) (alarm bool) {
+	j.units++
 	for i, q := range j.Tests {
 		r := values[j.Columns[i]]
 		if math.IsNaN(r.X) {
 			continue
 		}
-		q.Test(q.Read(r), 0, false)
+		q.Test(q.Read(r), j.units, false)
 		alarm = q.Reached() || alarm
 	}
 	return alarm
@@ -71,6 +72,7 @@ func (j *Judge) Observe(values []stream.Reading) (alarm bool) {
 
 // Reset sets all walks back to zero, and discards what limits have learned since the judge was created.
 func (j *Judge) Reset() {
+	j.units = 0
 	for _, q := range j.Tests {
 		q.Reset()
 		for i := range q.Tests {

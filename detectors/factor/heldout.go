@@ -25,7 +25,6 @@ func foldsOf(n int) []int {
 // Held holds the scores of a unit of the baseline under laws that were not learned from it.
 type Held struct {
 	Unit    int // its index
-	Steps   int // number of steps that are kept
 	Factors [Factors]Scores
 	Moved   [Factors]Scores // of the component that moved most, for starts and dynamics
 }
@@ -40,7 +39,7 @@ func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 	var held []Held
 	for i := range units {
 		if e := l.Model.Vocabulary.episode(units[i]); e != nil {
-			all, held = append(all, e), append(held, Held{Unit: i, Steps: len(e)})
+			all, held = append(all, e), append(held, Held{Unit: i})
 		}
 	}
 	of, scored := foldsOf(len(all)), make([]Scored, len(all))

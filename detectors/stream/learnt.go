@@ -22,14 +22,13 @@ const ProvingUnits = 100
 // Learnt holds how a learned quantity is computed and the progress of its validation. One of Outcome, Course, Law and
 // Usual is set. Exported fields are saved.
 type Learnt struct {
-	Outcome   *lesson.Regression // of the stream's outcome
-	Given     string             // the signal that measures the reward
-	Course    *lesson.Degradation
-	Steps     int64             // steps per segment of the profiles
-	Law       bool              // whether the quantity is a law of the steps, whose model the group has
-	About     *season.DailyMean // the mean that mean squares of a law refer to; nil for 0
-	Usual     *float64          // the value of the stream that is not an amount
-	Decisions bool              // for a law: whether each episode of the baseline is a single decision
+	Outcome *lesson.Regression // of the stream's outcome
+	Given   string             // the signal that measures the reward
+	Course  *lesson.Degradation
+	Steps   int64             // steps per segment of the profiles
+	Law     bool              // whether the quantity is a law of the steps, whose model the group has
+	About   *season.DailyMean // the mean that mean squares of a law refer to; nil for 0
+	Usual   *float64          // the value of the stream that is not an amount
 
 	Proof   detectors.Proof
 	Proved  bool   // and therefore armed

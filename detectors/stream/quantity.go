@@ -298,10 +298,13 @@ func (q *Quantity) Observe(r *Reading, ordinal int64, held bool) {
 	}
 }
 
-// Test passes a reading to the tests of the quantity only.
+// Test passes a reading to the tests of the quantity only. It keeps the reading if the tolerated shift of later ones depends
+// on it.
 func (q *Quantity) Test(r Reading, ordinal int64, held bool) {
 	var v value
-	q.setValue(&v, &r, detectors.Within(q.tolerated))
+	if q.setValue(&v, &r, q.toleratedAt(ordinal)); q.tolerated > 0 {
+		q.keep(&r, &v, ordinal)
+	}
 	q.test(&v, ordinal, held)
 }
 
@@ -533,6 +536,10 @@ func (q *Quantity) AgainWalks() *Quantity {
 
 func (q *Quantity) again(with func(Test) bool) *Quantity {
 	c := &Quantity{Name: q.Name, Ranks: q.Ranks, Season: q.Season, Hours: q.Hours}
+	if q.tolerated > 0 {
+		c.Mean, c.SD, c.tolerated = q.Mean, q.SD, q.tolerated
+		c.newTraces()
+	}
 	for i := range q.Tests {
 		if !with(q.Tests[i].Test) {
 			continue

@@ -34,8 +34,8 @@ func (q *Quantity) tolerate(by float64) {
 
 // toleratedAt returns the tolerance in a unit. It only depends on the trace, so a restored bank has the same one.
 func (q *Quantity) toleratedAt(ordinal int64) detectors.Slow {
-	if q.tolerated == 0 || q.Learnt == nil || !q.Learnt.Decisions {
-		return detectors.Within(q.tolerated)
+	if q.tolerated == 0 {
+		return detectors.Slow{}
 	}
 	q.slow = q.slow.At(ordinal, q.Trace.coarse, q.Mean, q.Factor(), q.tolerated)
 	return q.slow

@@ -156,17 +156,17 @@ func (w *actionMixWire) live() ActionMix {
 }
 
 type learntWire struct {
-	Outcome   *regressionWire  `cbor:"1,keyasint,omitzero"`
-	Given     string           `cbor:"2,keyasint,omitzero"`
-	Course    *degradationWire `cbor:"3,keyasint,omitzero"`
-	Steps     int64            `cbor:"4,keyasint,omitzero"`
-	Proof     proofWire        `cbor:"5,keyasint"`
-	Proved    bool             `cbor:"6,keyasint,omitzero"`
-	Refuted   string           `cbor:"7,keyasint,omitzero"`
-	Law       bool             `cbor:"8,keyasint,omitzero"`
-	Usual     *float64         `cbor:"9,keyasint,omitzero"`
-	About     *dailyWire       `cbor:"10,keyasint,omitzero"`
-	Decisions bool             `cbor:"11,keyasint,omitzero"`
+	Outcome *regressionWire  `cbor:"1,keyasint,omitzero"`
+	Given   string           `cbor:"2,keyasint,omitzero"`
+	Course  *degradationWire `cbor:"3,keyasint,omitzero"`
+	Steps   int64            `cbor:"4,keyasint,omitzero"`
+	Proof   proofWire        `cbor:"5,keyasint"`
+	Proved  bool             `cbor:"6,keyasint,omitzero"`
+	Refuted string           `cbor:"7,keyasint,omitzero"`
+	Law     bool             `cbor:"8,keyasint,omitzero"`
+	Usual   *float64         `cbor:"9,keyasint,omitzero"`
+	About   *dailyWire       `cbor:"10,keyasint,omitzero"`
+	// 11 was whether each episode is a single decision.
 }
 
 type dailyWire struct {
@@ -180,7 +180,7 @@ func (x *Learnt) wire() learntWire {
 		Given:   x.Given,
 		Course:  saved.Pointer(x.Course, func(e *lesson.Degradation) degradationWire { return degradationWire(*e) }),
 		Steps:   x.Steps, Proof: proofWire(x.Proof), Proved: x.Proved, Refuted: x.Refuted, Law: x.Law, Usual: x.Usual,
-		About: saved.Pointer(x.About, func(e *season.DailyMean) dailyWire { return dailyWire(*e) }), Decisions: x.Decisions,
+		About: saved.Pointer(x.About, func(e *season.DailyMean) dailyWire { return dailyWire(*e) }),
 	}
 }
 
@@ -190,7 +190,7 @@ func (w *learntWire) live() Learnt {
 		Given:   w.Given,
 		Course:  saved.Pointer(w.Course, func(e *degradationWire) lesson.Degradation { return lesson.Degradation(*e) }),
 		Steps:   w.Steps, Proof: detectors.Proof(w.Proof), Proved: w.Proved, Refuted: w.Refuted, Law: w.Law, Usual: w.Usual,
-		About: saved.Pointer(w.About, func(e *dailyWire) season.DailyMean { return season.DailyMean(*e) }), Decisions: w.Decisions,
+		About: saved.Pointer(w.About, func(e *dailyWire) season.DailyMean { return season.DailyMean(*e) }),
 	}
 }
 
