@@ -85,6 +85,18 @@ func TestAHealthyLifeIsStoppedWithAChanceOfAlpha(t *testing.T) {
 	}
 }
 
+// TestNoHealthyLifeIsStopped simulates policies that cause half of the costs that their limit allows.
+func TestNoHealthyLifeIsStopped(t *testing.T) {
+	const count, units, share, alpha = 200, 20_000, .01, .01
+	got := lives(unsafeLimit(share, alpha), count, units, 8, func(bool, float64) float64 { return share / 2 })
+	if got > 0 {
+		t.Errorf("%d of %d lives stopped", got, count)
+	}
+	if broken := lives(unsafeLimit(share, alpha), 10, units, 8, func(bool, float64) float64 { return 3 * share }); broken < 10 {
+		t.Errorf("%d of 10 lives above the limit stopped", broken)
+	}
+}
+
 // TestSimALimitIsProvenWithinTheBound measures how soon a guard trips for a policy that exceeds its limit, from the
 // start and after a long healthy life, compared with log(evidence needed)/KL, the time of the best bet in
 // hindsight.

@@ -2,10 +2,13 @@
 
 import http.server
 import json
+import subprocess
+import sys
 import threading
 import time
 import timeit
 import unittest
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from rewardwatch.guard import Guard
@@ -122,6 +125,26 @@ class GuardTest(unittest.TestCase):
                 self.service.status = 200
                 self.assertTrue(eventually(lambda g=guard: g.state == "warn", 30))
                 guard.close()
+
+    def test_a_killed_service(self):
+        program = (
+            "import sys, test_guard; service = test_guard.Service(); "
+            "service.set(state='warn', max_age_seconds=2, on_silence=sys.argv[1]); "
+            "print(service.url, flush=True); sys.stdin.read()"
+        )
+        for said, state in (("keep", "ok"), ("hold", "hold"), ("fallback", "fallback")):
+            with self.subTest(said):
+                command = [sys.executable, "-c", program, said]
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+                with subprocess.Popen(command, text=True, cwd=Path(__file__).parent, **pipes) as service:
+                    self.addCleanup(service.kill)
+                    guard = Guard("p", url=service.stdout.readline().strip())
+                    self.addCleanup(guard.close)
+                    self.assertTrue(eventually(lambda g=guard: g.state == "warn"))
+                    service.kill()
+                    killed = time.monotonic()
+                    self.assertTrue(eventually(lambda g=guard, s=state: g.state == s))
+                    self.assertLess(time.monotonic() - killed, 2 + 2)  # a busy machine may take longer than max_age
 
     def test_before_the_first_answer(self):
         self.service.status = 503
