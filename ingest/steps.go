@@ -52,7 +52,7 @@ func (s *Steps) Clone() *Steps {
 // check this.
 func (s *Steps) Sound(categories int) bool {
 	n := len(s.At)
-	if len(s.Names) == 0 || s.Numbers < 0 || s.Numbers > MaxKeptNumbers || len(s.Rows) != n*s.Width() ||
+	if s.Numbers < 0 || s.Numbers > MaxKeptNumbers || len(s.Rows) != n*s.Width() ||
 		s.Numbers == 0 && len(s.Actions) != n || s.Numbers > 0 && len(s.Actions) > 0 {
 		return false
 	}

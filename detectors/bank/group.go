@@ -113,9 +113,10 @@ func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, 
 	}
 }
 
-// rated returns a unit with the raters' levels removed, and with its labels added to the observations of its steps.
+// rated returns a unit with the raters' levels removed, and with its labels added to the observations of its steps. While
+// a policy learns, its decisions get a step even without observations.
 func (g *group) rated(u *ingest.Unit, of lane) *ingest.Unit {
-	u = factor.InContext(u, g.cfg.Causes.Context())
+	u = factor.InContext(u, g.cfg.Causes.Context(), g.cfg.Causes.Memory > 0 && g.cfg.Learning.Learns())
 	if len(g.cfg.Raters) == 0 {
 		return u
 	}

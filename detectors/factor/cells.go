@@ -110,7 +110,7 @@ func (m *Model) learnCells(p part, episodes []Episode, most int) (r regression, 
 	if p.factor() == Reward {
 		r.cells.values = valuesOf(m.visits(&r, episodes, 0))
 	}
-	r.cells.fill(m.visits(&r, episodes, 0), most)
+	r.cells.fill(m.visits(&r, episodes, 0), most, m.Vocabulary.leastCell())
 	ranks := make([][]float64, len(r.leaves))
 	for _, v := range m.visits(&r, episodes, 1) {
 		if i, found := r.cells.find(v.key); found && v.known {
@@ -140,8 +140,8 @@ func valuesOf(visits []visit) []float32 {
 	return slices.Compact(evenly(sample, maxValues))
 }
 
-// fill counts the visits of the most common situations, at most most of them.
-func (c *cells) fill(visits []visit, most int) {
+// fill counts the visits of the most common situations, at most most of them, with at least least visits each.
+func (c *cells) fill(visits []visit, most, least int) {
 	visits = slices.DeleteFunc(visits, func(v visit) bool { return !v.known })
 	slices.SortStableFunc(visits, func(a, b visit) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.what, b.what)) })
 	var groups [][]visit
@@ -149,7 +149,7 @@ func (c *cells) fill(visits []visit, most int) {
 		for to < len(visits) && visits[to].key == visits[from].key {
 			to++
 		}
-		if to-from >= leastCell {
+		if to-from >= least {
 			groups = append(groups, visits[from:to])
 		}
 	}

@@ -13,29 +13,53 @@ import (
 // InContext returns a copy of u with the given labels added to the observation of each step, so that laws can
 // distinguish kinds of users or requests. It returns u itself if its steps are not kept. A label follows all
 // observations, as a number that is derived from its value. A decision without observations gets a step with only its
-// labels.
-func InContext(u *ingest.Unit, by []string) *ingest.Unit {
-	if len(by) == 0 {
+// labels if it has any, or if bare is set.
+func InContext(u *ingest.Unit, by []string, bare bool) *ingest.Unit {
+	if len(by) == 0 && !bare {
 		return u
 	}
 	steps := u.Steps
-	if steps == nil && len(u.Labels) > 0 {
-		steps = decision(u)
+	if steps == nil && (bare || len(u.Labels) > 0) {
+		steps = decision(u, bare)
 	}
-	if steps == nil {
+	switch {
+	case steps == nil:
 		return u
+	case len(by) > 0:
+		steps = withLabels(steps, by, u.Labels)
 	}
 	out := *u
-	out.Steps = withLabels(steps, by, u.Labels)
+	out.Steps = steps
 	return &out
 }
 
-// decision returns the step of a one-step episode without observations; nil unless it has one category and one reward.
-func decision(u *ingest.Unit) *ingest.Steps {
-	if u.Length != 1 || u.ActionKind != ingest.ActionCategory || len(u.Actions) != 1 || u.Reward.N != 1 || !ingest.Single(u.Reward.Mean) {
+// decision returns the step of a one-step episode without observations; nil unless it has one reward and one action. The
+// action is a category or, if numbers is set, a number or an array of them.
+func decision(u *ingest.Unit, numbers bool) *ingest.Steps {
+	if u.Length != 1 || u.Reward.N != 1 || !ingest.Single(u.Reward.Mean) {
 		return nil
 	}
-	return &ingest.Steps{At: []int32{0}, Actions: []int32{0}, Rows: []float32{float32(u.Reward.Mean)}}
+	s, reward := &ingest.Steps{At: []int32{0}}, float32(u.Reward.Mean)
+	switch {
+	case u.ActionKind == ingest.ActionCategory && len(u.Actions) == 1:
+		s.Actions = []int32{0}
+	case u.ActionKind == ingest.ActionNumeric && numbers:
+		for i := range u.Numeric {
+			if n := &u.Numeric[i]; strings.HasPrefix(n.Signal, "action.") {
+				if n.N != 1 || !ingest.Single(n.Mean) {
+					return nil
+				}
+				s.Rows = append(s.Rows, float32(n.Mean))
+			}
+		}
+		if s.Numbers = len(s.Rows); s.Numbers == 0 || s.Numbers > ingest.MaxKeptNumbers {
+			return nil
+		}
+	default:
+		return nil
+	}
+	s.Rows = append(s.Rows, reward)
+	return s
 }
 
 // labelMark is the prefix of labels among the names of observations, which cannot contain it.

@@ -133,7 +133,7 @@ func vocabularyOf(all []Told) Vocabulary {
 // components that the others lack. Units that observe only the calendar do not count.
 func mostNames(all []Told) (most []string) {
 	units := map[string]int{}
-	measures := func(name string) bool { return !ingest.IsCalendar(name) }
+	measures := func(name string) bool { return !ingest.IsCalendar(name) } // none of a decision without observations
 	for i := range all {
 		s := all[i].Steps
 		if s == nil || !slices.ContainsFunc(s.Names, measures) {
@@ -277,7 +277,7 @@ func (v Vocabulary) narrowed(episodes []Episode, bytes int) Vocabulary {
 
 // Laws holds the laws of a group's steps, and the scores of its most recent units. Exported fields are saved.
 type Laws struct {
-	Model  *Model // nil until a baseline with observations is frozen; read-only
+	Model  *Model // nil until a baseline with steps is frozen; read-only
 	Recent []Scored
 	Spans  []Span
 }
@@ -306,10 +306,10 @@ const (
 // that for the laws together with the scores of later units; 0 means no laws.
 func (l *Laws) Freeze(units []Told, each, bytes int) {
 	*l = Laws{}
-	v := vocabularyOf(units)
-	if len(v.Names) == 0 || bytes == 0 {
+	if bytes == 0 {
 		return
 	}
+	v := vocabularyOf(units)
 	episodes := v.episodes(units)
 	if narrow := v.narrowed(episodes, bytes); len(narrow.Names) < len(v.Names) {
 		v, episodes = narrow, narrow.episodes(units)

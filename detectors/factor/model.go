@@ -43,11 +43,10 @@ type sampled struct {
 
 // Learn learns the laws from the episodes of a baseline, in order. Regressions are fitted to every other episode, and
 // their residuals are measured on the rest. The model and the scores that are kept under it take at most bytes; if
-// necessary, it has fewer leaves. Learn returns nil if there are too few episodes or bytes, no observations, or too
-// many features.
+// necessary, it has fewer leaves. Learn returns nil if there are too few episodes or bytes, no features, or too many.
 func Learn(v Vocabulary, episodes []Episode, bytes int) *Model {
 	l := v.layout()
-	if len(episodes) < LeastEpisodes || l.Observations == 0 || l.features() > maxFeatures || keptBytes(l) > bytes {
+	if n := l.features(); len(episodes) < LeastEpisodes || n == 0 || n > maxFeatures || keptBytes(l) > bytes {
 		return nil
 	}
 	m := &Model{Vocabulary: v, layout: l}
@@ -67,7 +66,10 @@ func Learn(v Vocabulary, episodes []Episode, bytes int) *Model {
 
 // learn learns one part, and reports whether the baseline has enough data about it.
 func (m *Model) learn(p part, episodes []Episode) (r regression, known bool) {
-	if m.Vocabulary.tabular() {
+	switch f := p.factor(); {
+	case m.layout.Observations == 0 && (f == Start || f == Dynamics): // decisions have neither
+		return r, false
+	case m.Vocabulary.tabular():
 		return m.learnCells(p, episodes, maxCells)
 	}
 	return m.learnPart(p, episodes, nil)

@@ -73,15 +73,35 @@ func (v Vocabulary) discrete(episodes []Episode) []float32 {
 	return states
 }
 
-// tabular reports whether observations are discrete states.
-func (v *Vocabulary) tabular() bool { return v.States != nil }
+// tabular reports whether observations are discrete states. Without observations there is one, if actions are categories.
+func (v *Vocabulary) tabular() bool { return v.States != nil || v.bare() }
+
+// bare reports whether steps consist of a category and a reward.
+func (v *Vocabulary) bare() bool { return len(v.Names) == 0 && len(v.Categories) > 0 }
 
 // states returns the number of discrete states.
-func (v *Vocabulary) states() int { return len(v.States) / len(v.Names) }
+func (v *Vocabulary) states() int {
+	if v.bare() {
+		return 1
+	}
+	return len(v.States) / len(v.Names)
+}
+
+// leastCell returns the number of steps from which a situation is known. A law of rewards given an action alone is that of few
+// situations, of which a policy that learns visits some more and more.
+func (v *Vocabulary) leastCell() int {
+	if v.bare() {
+		return leastRows
+	}
+	return leastCell
+}
 
 // stateOf returns the index of a discrete state; -1 if the baseline does not include it.
 func (v *Vocabulary) stateOf(observation []float32) int {
 	d := len(v.Names)
+	if d == 0 {
+		return 0
+	}
 	i, found := sort.Find(v.states(), func(i int) int { return slices.Compare(observation, v.States[i*d:(i+1)*d]) })
 	if !found {
 		return -1

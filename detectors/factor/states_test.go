@@ -285,7 +285,7 @@ func TestRanksInCells(t *testing.T) {
 			visits = append(visits, visit{key: rng.Uint64N(9), known: rng.IntN(9) > 0, what: int32(rng.IntN(1+rng.IntN(5))) - 1})
 		}
 		c := cells{values: values}
-		c.fill(slices.Clone(visits), maxCells)
+		c.fill(slices.Clone(visits), maxCells, leastCell)
 		for i := range c.all {
 			counts, n := map[int32]int{}, 0
 			for _, v := range visits {
@@ -322,8 +322,8 @@ func TestCommonSituationsStay(t *testing.T) {
 		}
 	}
 	var all, few cells
-	all.fill(slices.Clone(visits), maxCells)
-	few.fill(slices.Clone(visits), 5)
+	all.fill(slices.Clone(visits), maxCells, leastCell)
+	few.fill(slices.Clone(visits), 5, leastCell)
 	least := int32(math.MaxInt32)
 	for _, c := range few.all {
 		least = min(least, c.n)

@@ -64,7 +64,7 @@ func (c *cells) wire() cellsWire {
 }
 
 // valid reports whether all indices into the cells of a part are in range, as scoring requires.
-func (w *cellsWire) valid(r *regressionWire, names int) bool {
+func (w *cellsWire) valid(r *regressionWire) bool {
 	from := int32(0)
 	for _, c := range w.All {
 		if c.N < leastCell || c.From < from || int(c.From) >= len(w.Results) {
@@ -73,7 +73,7 @@ func (w *cellsWire) valid(r *regressionWire, names int) bool {
 		from = c.From
 	}
 	told := slices.ContainsFunc(w.Results, func(o resultWire) bool { return r.Categories && int(o.What) >= r.Q })
-	return names > 0 && len(r.Leaves) == 2*sizes && !told
+	return len(r.Leaves) == 2*sizes && !told
 }
 
 func (w *cellsWire) live() cells {
@@ -179,7 +179,7 @@ type ModelWire struct {
 // m is. They are separate so that a build without discrete states can ignore the latter.
 func WiresOf(m *Model) (numbers, states *ModelWire) {
 	w := saved.Pointer(m, (*Model).Wire)
-	if w != nil && w.States != nil {
+	if w != nil && m.Vocabulary.tabular() {
 		return nil, w
 	}
 	return w, nil
@@ -207,7 +207,7 @@ func (m *Model) Wire() ModelWire {
 // Live returns the model. It panics if the cells are invalid.
 func (w *ModelWire) Live() Model {
 	for i := range w.Regressions {
-		if r := &w.Regressions[i]; r.Cells != nil && !r.Cells.valid(r, len(w.Names)) {
+		if r := &w.Regressions[i]; r.Cells != nil && (!r.Cells.valid(r) || len(w.Names) == 0 && (w.States != nil || len(w.Categories) == 0)) {
 			panic("factor: cells that belong to no model")
 		}
 	}
