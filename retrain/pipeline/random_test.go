@@ -47,6 +47,9 @@ var odd = []string{
 	strings.Repeat("very long ", 30) + "name",
 }
 
+// oddPrograms are the odd words that python takes for a program, not for an option.
+var oddPrograms = slices.DeleteFunc(slices.Clone(odd), func(word string) bool { return strings.HasPrefix(word, "-") })
+
 // leaves are the values of each leaf of the schema that has no enumeration: a function for each path.
 var leaves = map[string]func(*drawer) any{
 	"project": func(d *drawer) any {
@@ -208,10 +211,14 @@ func (d *drawer) draw(path string, schema map[string]any) any {
 
 // same reports whether a list may not have both of two elements.
 func (d *drawer) same(path string, schema map[string]any, a, b any) bool {
-	if key := map[string]string{"environments": "id", "simulation": "name", "evaluation.constraints": "metric"}[path]; key != "" {
-		return a.(map[string]any)[key] == b.(map[string]any)[key]
+	keys := map[string][]string{"environments": {"id", "env"}, "simulation": {"name"}, "evaluation.constraints": {"metric"}}[path]
+	if keys == nil {
+		return schema["uniqueItems"] == true && a == b
 	}
-	return schema["uniqueItems"] == true && a == b
+	return slices.ContainsFunc(keys, func(key string) bool {
+		x, y := a.(map[string]any)[key], b.(map[string]any)[key]
+		return x != nil && x == y
+	})
 }
 
 // file draws a file whose values agree with each other, as the documentation demands it.
@@ -274,7 +281,7 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	algorithm, training, evaluation := section("algorithm"), section("training"), section("evaluation")
 	algorithm["library"] = pick(d, Libraries()...)
 	if algorithm["library"] == Custom {
-		training["command"], evaluation["command"] = []any{"python", pick(d, odd...)}, []any{pick(d, odd...)}
+		training["command"], evaluation["command"] = []any{"python", pick(d, oddPrograms...)}, []any{pick(d, odd...)}
 	}
 	if f["environments"] == nil {
 		f["environments"] = []any{map[string]any{"id": "Pole-v1"}}
@@ -282,6 +289,9 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	library := algorithm["library"].(string)
 	if known, ok := keywords.Algorithms[library]; ok {
 		algorithm["name"] = pick(d, known...)
+	}
+	if slices.ContainsFunc(f["environments"].([]any), hasDiscreteActions) && slices.Contains(continuous, algorithm["name"]) {
+		algorithm["name"] = "PPO"
 	}
 	algorithm["hyperparameters"] = map[string]any{"gamma": 0.99, "learning_rate": pick[any](d, 1, 3e-4, 1e-5)}
 	if d.rng.IntN(2) == 0 {
@@ -324,8 +334,17 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 			c["at_most"] = 1
 		} else if c["at_least"] != nil {
 			delete(c, "at_most") // which could be below
+		} else if c["metric"] == "episode_length" && c["at_most"] != 1e21 {
+			c["at_most"] = 500 // every episode has a step
 		}
 	}
+}
+
+// continuous are the algorithms for continuous actions only.
+var continuous = []any{"DDPG", "SAC", "TD3"}
+
+func hasDiscreteActions(environment any) bool {
+	return environment.(map[string]any)["id"] == "ale_py:ALE/Pong-v5"
 }
 
 // effective leaves out what has no effect beside the rest.
