@@ -239,9 +239,9 @@ func deliveryNames() []dashboard.ValueMapping {
 	return options.mappings()
 }
 
-// noClock maps a time of 0 to "no clock".
+// noClock maps a time of 0 to "no timestamps".
 func noClock() []dashboard.ValueMapping {
-	return valueTexts{}.as("0", 0, "no clock", "").mappings()
+	return valueTexts{}.as("0", 0, "no timestamps", "").mappings()
 }
 
 // toPolicy returns the link from a group to the dashboard of its policy, for the displayed time range. labels is where

@@ -42,7 +42,7 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 }
 
 func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Firing alarms", "Firing alarms of the policy, without those that are muted.", "short", steps(gray, step{1, red}),
+	d.WithPanel(number("Firing alarms", "Firing alarms of the policy, excluding muted alarms.", "short", steps(gray, step{1, red}),
 		query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"})).
 		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because the incident was muted.", "short", steps(gray, step{1, amber}),
 			muted(s))).
@@ -160,7 +160,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 		return "max by (" + s.groups() + ") (" + s.ofSignal(metric, matchers...) + ")"
 	}
 	columns := append(labelColumns(s.labels...), versionColumns()...)
-	columns = append(columns, valueColumnOf(0, "first seen", inUnit("dateTimeAsIso"), ifAbsent("no clock"), inWidth(180)))
+	columns = append(columns, valueColumnOf(0, "first seen", inUnit("dateTimeAsIso"), ifAbsent("no timestamps"), inWidth(180)))
 	for i, title := range []string{"mean", "SD", "shift (SD)", "score"} {
 		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(95)))
 	}

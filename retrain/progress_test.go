@@ -712,7 +712,7 @@ func testFirstReportOfAFailureCounts(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		id := r.delivered().ID
-		for _, why := range []string{"stage train ended with exit code 1", "stage train ended with the result failure"} {
+		for _, why := range []string{"stage train ended with exit code 1", "stage train ended with result failure"} {
 			q, err := r.Report(t.Context(), id, Report{State: JobFailed, Error: why, By: "pipeline"})
 			check(t, err)
 			if q.State != ledger.StateFailed || q.Reason != "stage train ended with exit code 1" {

@@ -650,7 +650,7 @@ func TestBlocksWarmUp(t *testing.T) {
 	a.edit = func(u *ingest.Unit) { u.End, u.Length = ingest.EndBlock, 20 }
 	a.feed(p, 300)
 	s := stateOf(t, p, "reward")
-	if s.State != finding.WarmingUp || s.Missing != "no episode ends; 300 of 500 blocks of 20 steps for a first baseline" {
+	if s.State != finding.WarmingUp || s.Missing != "no episodes have ended; 300 of 500 blocks of 20 steps for a first baseline" {
 		t.Errorf("%s, missing %q", s.State, s.Missing)
 	}
 	if s.Current.Units != 200 {

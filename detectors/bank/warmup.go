@@ -213,10 +213,10 @@ func (g *group) missing(s *stream.Stream) string {
 	unit := g.unitName()
 	switch {
 	case g.Baseline.ID == "" && g.Blocks.OfSteps() && g.learns() && g.Warmup.Units >= g.cfg.Baseline.Units:
-		return fmt.Sprintf("no episode ends; %d %s collected so far for a first baseline, which must cover two days",
+		return fmt.Sprintf("no episodes have ended; %d %s collected so far for a first baseline, which must cover two days",
 			g.Warmup.Units, unit.Sized())
 	case g.Baseline.ID == "" && g.Blocks.OfSteps() && g.learns():
-		return fmt.Sprintf("no episode ends; %d of %d %s for a first baseline", g.Warmup.Units, g.cfg.Baseline.Units, unit.Sized())
+		return fmt.Sprintf("no episodes have ended; %d of %d %s for a first baseline", g.Warmup.Units, g.cfg.Baseline.Units, unit.Sized())
 	case g.Baseline.ID == "" && !g.learns():
 		return fmt.Sprintf("the recorded telemetry for the baseline contains no %s of this group", unit.Many())
 	case g.Baseline.ID == "" && g.Warmup.Trending != "":

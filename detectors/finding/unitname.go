@@ -117,7 +117,7 @@ func CountedUnit(units, blocks int64, steps float64) UnitName {
 
 // BlockCaveat returns the caveat of a promise that counts in blocks. Promise.UnitName reads it.
 func BlockCaveat(steps float64, of string, toAlarm int) string {
-	return fmt.Sprintf("no episode ends: blocks of %.0f steps of %s are judged, and detecting a change takes at least about %d blocks (%.0f steps)",
+	return fmt.Sprintf("no episodes have ended: blocks of %.0f steps of %s are judged, and detecting a change takes at least about %d blocks (%.0f steps)",
 		steps, of, toAlarm, float64(toAlarm)*steps)
 }
 
@@ -130,7 +130,7 @@ func DecisionCaveat(size, toAlarm int) string {
 // blockCaveat and decisionCaveat match the results of BlockCaveat, including the forms that older versions have
 // saved, and of DecisionCaveat.
 var (
-	blockCaveat    = regexp.MustCompile(`^no episode ends: .*\bblocks of (\d+) steps`)
+	blockCaveat    = regexp.MustCompile(`^no episodes? (?:ends|have ended): .*\bblocks of (\d+) steps`)
 	decisionCaveat = regexp.MustCompile(`^episodes have one step: blocks of (\d+) decisions`)
 )
 

@@ -208,7 +208,7 @@ func (s *Set) Summary() *Summary {
 func limitWords(l *watch.GuardLimit) string {
 	switch {
 	case l.Entropy > 0:
-		return fmt.Sprintf("entropy of actions at least %.3g nats", l.Entropy)
+		return fmt.Sprintf("action entropy at least %.3g nats", l.Entropy)
 	case l.Share == 0:
 		return "no " + one(l)
 	}
@@ -219,7 +219,7 @@ func limitWords(l *watch.GuardLimit) string {
 func tripWords(l *watch.GuardLimit, t *Trip) string {
 	switch {
 	case l.Entropy > 0:
-		return fmt.Sprintf("entropy of actions at most %.3g nats over %.0f steps (limit %.3g)", t.C/t.N, t.N, l.Entropy)
+		return fmt.Sprintf("action entropy at most %.3g nats over %.0f steps (minimum %.3g)", t.C/t.N, t.N, l.Entropy)
 	case l.Share == 0:
 		return fmt.Sprintf("the first %s after %.0f %s", one(l), t.N, unitOf(l))
 	}

@@ -28,9 +28,9 @@ type GuardLimit struct {
 	Actions      []string    `yaml:"actions"`       // count steps with one of these actions
 	Range        ActionRange `yaml:"range"`         // count steps with a numeric action outside this range
 	Outcome      string      `yaml:"outcome"`       // add up this outcome, from 0 to 1, over the steps, such as a cost or whether the step explored
-	ReturnBelow  Bound       `yaml:"return_below"`  // count episodes with a smaller return
+	ReturnBelow  Bound       `yaml:"return_below"`  // count episodes with a lower return
 	LargestShare bool        `yaml:"largest_share"` // count steps with the action that is the most frequent one so far
-	Entropy      float64     `yaml:"entropy"`       // minimum entropy of the actions, in nats
+	Entropy      float64     `yaml:"entropy"`       // minimum action entropy, in nats
 	Causes       []string    `yaml:"causes"`        // trip if an incident has one of these causes, such as `reward_hacking`
 
 	Share float64 `yaml:"share"` // maximum share, or mean of an outcome, at least 0 and less than 1. With 0, a single occurrence trips the guard

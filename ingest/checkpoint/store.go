@@ -111,8 +111,8 @@ func (e *DamagedError) Error() string {
 }
 
 // FromNothing tells operators what to do if the state in a topic cannot be used.
-const FromNothing = "stop all instances, set new topics in cluster.checkpoints_topic and cluster.units_topic and a new group in " +
-	"ingest.kafka.group, and start again: policies then collect new baselines from the existing telemetry"
+const FromNothing = "stop all instances, set cluster.checkpoints_topic, cluster.units_topic and ingest.kafka.group to new names, and " +
+	"restart: policies then collect new baselines from the existing telemetry"
 
 // VersionError means that a checkpoint is intact but has a format that this build cannot read.
 type VersionError struct {

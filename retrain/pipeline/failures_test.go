@@ -130,7 +130,7 @@ func TestFailuresOutsideOfStagesAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	service := newReported(t, http.StatusOK)
-	want := map[string]string{"GitHub": "stage train ended with the result cancelled", "GitLab": "stage train failed", "Argo": "stage train ended with the status Error", "Kubeflow": "stage train failed", "Airflow": "stage train failed"}
+	want := map[string]string{"GitHub": "stage train ended with result cancelled", "GitLab": "stage train failed", "Argo": "stage train ended with status Error", "Kubeflow": "stage train failed", "Airflow": "stage train failed"}
 	all := reporters(t, w)
 	for _, target := range slices.Sorted(maps.Keys(all)) {
 		r := all[target]

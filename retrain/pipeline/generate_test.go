@@ -259,7 +259,7 @@ func TestWritingKeepsWhatAPersonWrote(t *testing.T) {
 	}
 
 	edit("keep policy", "keep gone")
-	if _, err := generate(); err == nil || !strings.Contains(err.Error(), `the new file has no keep mark "gone"`) {
+	if _, err := generate(); err == nil || !strings.Contains(err.Error(), `the new file has no keep marker "gone"`) {
 		t.Errorf("a kept part would be lost: %v", err)
 	}
 	if err := os.WriteFile(train, []byte("print('mine')\n"), 0o600); err != nil {
@@ -354,7 +354,7 @@ func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	custom := mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
 		"simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
 		"steps: 100000,", "command: [make],", "telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}", "command: [make]")
-	for _, library := range []*Work{custom, mustRun(t, cleanRL...)} { // the lines that templates have between marks are no person's
+	for _, library := range []*Work{custom, mustRun(t, cleanRL...)} { // the lines that templates have between markers are no person's
 		if _, err := Changes(library, dir); err != nil {
 			t.Error(err)
 		}
@@ -367,7 +367,7 @@ func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	if err := os.WriteFile(world, []byte(strings.Replace(string(text), "features = None", "features = ours", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Changes(custom, dir); err == nil || !strings.Contains(err.Error(), "world.py:1:1: is no longer generated, but contains lines between keep marks") {
+	if _, err := Changes(custom, dir); err == nil || !strings.Contains(err.Error(), "world.py:1:1: is no longer generated, but contains lines between keep markers") {
 		t.Errorf("lines of a person would be lost: %v", err)
 	}
 }

@@ -109,7 +109,7 @@ func TestProposedOldGamesAndPackagesThatAreGone(t *testing.T) {
 		},
 		"roboschool": {
 			map[string]string{"requirements.txt": "roboschool\ngym\ntorch\n", "train.py": train},
-			[]string{"base: python:3.7.", "- roboschool==1.0.49 # requires libgl1: install it between the marks in pipeline/Dockerfile"},
+			[]string{"base: python:3.7.", "- roboschool==1.0.49 # requires libgl1: install it between the markers in pipeline/Dockerfile"},
 			nil,
 		},
 		"settings that describe an environment": {

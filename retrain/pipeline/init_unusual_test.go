@@ -101,7 +101,7 @@ func TestProposedNeedsOfPrograms(t *testing.T) {
 		"nothing":            {train, nil, []string{"pygame", "pydot", "a Debian package"}},
 		"a mode":             {strings.Replace(train, "v1'", "v1', render_mode='rgb_array'", 1), []string{"- pygame==", "required by the environment CartPole-v1"}, nil},
 		"a window of Gym":    {strings.Replace(train, "gymnasium as gym", "gym", 1) + "env.render()\n", []string{"- pygame==", "env SDL_VIDEODRIVER=dummy python"}, nil},
-		"a model of Keras":   {strings.Replace(train, "torch\n", "torch\nfrom tensorflow import keras\n", 1) + "keras.utils.plot_model(model, 'a.png')\n", []string{"- pydot==1.4.2 # train.py plots a model", "# - graphviz # a Debian package required by train.py: install it between the marks in pipeline/Dockerfile"}, nil},
+		"a model of Keras":   {strings.Replace(train, "torch\n", "torch\nfrom tensorflow import keras\n", 1) + "keras.utils.plot_model(model, 'a.png')\n", []string{"- pydot==1.4.2 # train.py plots a model", "# - graphviz # a Debian package required by train.py: install it between the markers in pipeline/Dockerfile"}, nil},
 		"films and fonts":    {train + "anim.save('a.gif', writer='imagemagick')\nfont = ImageFont.truetype('DejaVuSans.ttf', 9)\nos.environ['MUJOCO_GL'] = 'egl'\n", []string{"# - imagemagick #", "# - fonts-dejavu-core #", "# - libegl1 #"}, []string{"libosmesa6"}},
 		"worlds of PyBullet": {strings.Replace(strings.Replace(train, "CartPole-v1", "HopperBulletEnv-v0", 1), "gymnasium as gym", "gym, pybullet_envs", 1), []string{"- pybullet=="}, []string{"pybullet_envs #"}},
 	} {

@@ -104,7 +104,7 @@ func TestLabelsThatAreGone(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "- gpu-h100\n") || !strings.Contains(string(text), "- of-another-workflow\n") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if err := write("[self-hosted]"); err == nil || !strings.Contains(err.Error(), "is no longer generated, but contains lines between keep marks") {
+	if err := write("[self-hosted]"); err == nil || !strings.Contains(err.Error(), "is no longer generated, but contains lines between keep markers") {
 		t.Errorf("labels of a person would be lost: %v", err)
 	}
 }

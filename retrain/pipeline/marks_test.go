@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A platform engineer changes the pods between marks, and what the lines there make invalid is at its place.
+// A platform engineer changes the pods between markers, and what the lines there make invalid is at its place.
 func TestLinesBetweenMarks(t *testing.T) {
 	w := mustRun(t)
 	for name, test := range map[string]struct{ file, old, now, want string }{
@@ -19,7 +19,7 @@ func TestLinesBetweenMarks(t *testing.T) {
 		"Kubeflow":      {"kubeflow.yaml", "              medium: Memory\n", "              medium: Memory\n              sizeLimit: 2Gi\n", ""},
 		"key twice": {
 			"kubernetes.yaml", "      # rewardwatch:keep pod\n", "      # rewardwatch:keep pod\n      volumes:\n        - name: data\n          emptyDir: {}\n",
-			`kubernetes.yaml:38:1: is not YAML: mapping key "volumes" already defined at [28:7], with the lines between keep marks`,
+			`kubernetes.yaml:38:1: is not YAML: mapping key "volumes" already defined at [28:7], with the lines between keep markers`,
 		},
 		"key twice between them": {
 			"kubernetes.yaml", "      automountServiceAccountToken: false\n", "      hostNetwork: true\n      hostNetwork: false\n",

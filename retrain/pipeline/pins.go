@@ -239,7 +239,7 @@ func (p *dependencies) roms() {
 // systems names what the programs need that pip does not install.
 func (p *dependencies) systems() {
 	for _, name := range slices.Sorted(maps.Keys(p.calls.Systems())) {
-		p.Packages = append(p.Packages, Declared{Name: name, File: p.calls.Systems()[name], Left: "a Debian package required by " + p.calls.Systems()[name] + ": install it between the marks in pipeline/Dockerfile"})
+		p.Packages = append(p.Packages, Declared{Name: name, File: p.calls.Systems()[name], Left: "a Debian package required by " + p.calls.Systems()[name] + ": install it between the markers in pipeline/Dockerfile"})
 	}
 }
 
@@ -449,7 +449,7 @@ func (p *dependencies) mujocoPy() {
 	if i < 0 {
 		return
 	}
-	p.Packages[i].Why = "requires MuJoCo 2.1: between the marks in pipeline/Dockerfile, unpack it to a directory that all users can read, and set MUJOCO_PY_MUJOCO_PATH and LD_LIBRARY_PATH"
+	p.Packages[i].Why = "requires MuJoCo 2.1: between the markers in pipeline/Dockerfile, unpack it to a directory that all users can read, and set MUJOCO_PY_MUJOCO_PATH and LD_LIBRARY_PATH"
 	p.need("cython", "newer versions are incompatible with mujoco-py")
 	for _, name := range []string{"mujoco-py", "cython", "gymnasium"} {
 		if i := p.index(name); i >= 0 && pins.Exact(p.known(p.Packages[i]).Wanted) == "" && pins.Allowed(p.Packages[i].Wanted, pins.Exact(pins.WithMuJoCoPy(name))) {

@@ -71,7 +71,7 @@ func TestProposedPolicy(t *testing.T) {
 		},
 		"a class of its own in a notebook": {
 			map[string]string{"train.ipynb": `{"cells": [{"cell_type": "code", "source": "import gymnasium as gym\nfrom stable_baselines3 import PPO\nclass GraphPolicy(ActorCriticPolicy):\n    pass\nmodel = PPO(GraphPolicy, gym.make('CartPole-v1'))\nmodel.learn(30000)"}]}`},
-			[]string{"  # policy: GraphPolicy is a class defined in the program: set it between the marks in pipeline/train.py\n"},
+			[]string{"  # policy: GraphPolicy is a class defined in the program: set it between the markers in pipeline/train.py\n"},
 			nil,
 		},
 		"a notebook": {

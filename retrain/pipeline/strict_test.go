@@ -198,7 +198,7 @@ func TestSettingsWithoutEffect(t *testing.T) {
 		"topic without Kafka":    {"data:\n  brokers: [\"kafka-1:9092\"]\n", "data: {topic: a}\n", "data.topic: has no effect without data.brokers"},
 		"time of no gate":        {"gate: {within: 4h, every: 5m}", "gate: {skip: true, within: 4h}", "gate.within: has no effect with gate.skip"},
 		"metric twice":           {"at_least: 300}", "at_least: 300}\n    - {metric: return, at_most: 400}", "evaluation.constraints[1].metric: already has a constraint"},
-		"attribute of Python":    {"name: gravity", "name: __class__", "simulation[0].name: must not be an attribute of Python"},
+		"attribute of Python":    {"name: gravity", "name: __class__", "simulation[0].name: must not begin with `__`, which Python reserves: __class__"},
 		"memory of no machine":   {"memory: 4Gi", "memory: 999999Gi", "training.memory: must be at most 32768Gi"},
 		"URL of completions":     {"project: cartpole", "project: cartpole\nmodel: {url: \"https://a.example/v1/chat/completions\", name: m}", "model.url: must be a base URL without /chat/completions"},
 	} {

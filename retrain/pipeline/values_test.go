@@ -297,7 +297,7 @@ func TestTemplatesOfTheirOwn(t *testing.T) {
 		"dangling file": {head + "run: pipeline/stages/none.sh\n", "references: there is no generated file pipeline/stages/none.sh"},
 		"stage":         {head + "run: pipeline/run.sh nothing\n", "references: there is no stage nothing"},
 		"header":        {"a: 1\n", "header: the text must contain"},
-		"keep":          {head + "# rewardwatch:keep a\n", `keep: the keep mark "a" has no end mark`},
+		"keep":          {head + "# rewardwatch:keep a\n", `keep: the keep marker "a" has no end marker`},
 		"unknown value": {head + "{{yaml \"projekt\"}}\n", `the file does not contain the value "projekt"`},
 		"raw value":     {head + "{{.File}}\n", "can't evaluate field File"},
 		"syntax":        {head + "{{yaml\n", "unclosed action"},

@@ -230,7 +230,7 @@ const (
 	actionlint = keep.Actionlint
 )
 
-// Written is what a generated file without keep marks must contain in its first lines.
+// Written is what a generated file without keep markers must contain in its first lines.
 const Written = keep.Written
 
 func withoutHeader(a *Artefact) []fault {

@@ -59,7 +59,7 @@ func wiredImage(f *File) string {
 		list += "|RUN apt-get update && apt-get install --yes --no-install-recommends " + strings.Join(packages, " ") + " && rm -rf /var/lib/apt/lists/*\n"
 	}
 	if len(programs) > 0 {
-		list += "|RUN missing() { echo \"$1, which a command runs, is missing: install it between the marks of pipeline/Dockerfile, or use another base.\" >&2; exit 1; }"
+		list += "|RUN missing() { echo \"$1, which a command runs, is missing: install it between the markers of pipeline/Dockerfile, or use another base.\" >&2; exit 1; }"
 		for _, p := range programs {
 			list += "; \\\n    command -v " + p + " \\|\\| missing " + p
 		}

@@ -50,7 +50,7 @@ func Changes(w *Work, dir string) ([]Change, error) {
 			problems = append(problems, problemIn(dir, c.Path, 1, err.Error()))
 		}
 		for _, f := range c.miswritten() {
-			problems = append(problems, problemIn(dir, c.Path, f.line, f.message+", with the lines between keep marks"))
+			problems = append(problems, problemIn(dir, c.Path, f.line, f.message+", with the lines between keep markers"))
 		}
 		if line := keep.Secret(c.Before); line > 0 {
 			problems = append(problems, problemIn(dir, c.Path, line, secrets.Message+"; read it from the environment instead"))
@@ -71,7 +71,7 @@ func Changes(w *Work, dir string) ([]Change, error) {
 		c := Change{Path: f.Path, Before: f.Text, Exists: true, Removed: true}
 		written, err := keep.Parts(keep.Untouched(embedded, c.Path, c.Before, ""))
 		if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(written)), func(s string) bool { return strings.TrimSpace(s) != "" }) {
-			problems = append(problems, problemIn(dir, c.Path, 1, "is no longer generated, but contains lines between keep marks: move them, and remove the file"))
+			problems = append(problems, problemIn(dir, c.Path, 1, "is no longer generated, but contains lines between keep markers: move them, and remove the file"))
 		}
 		changes = append(changes, c)
 	}
@@ -108,7 +108,7 @@ func change(root *os.Root, a *Artefact) (Change, error) {
 	return c, err
 }
 
-// miswritten returns what is wrong with the YAML of a file because of the lines between its marks, such as a key that the
+// miswritten returns what is wrong with the YAML of a file because of the lines between its markers, such as a key that the
 // file has already.
 func (c *Change) miswritten() []fault {
 	merged := Artefact{Path: c.Path, Text: c.After}

@@ -611,7 +611,7 @@ func (f *finder) rest(prefix string, all []found, most int) {
 		f.used[at.place] = true
 		why := "a number with no other role: "
 		if prefix == "observation." && !f.has("action") && isChoice(at.place) {
-			why = "name it action if it is what the policy decides: "
+			why = "rename to `action` if the policy chooses this value: "
 		}
 		f.line(prefix+name, f.source(at), why+at.in.facts(at.place))
 	}

@@ -49,7 +49,7 @@ func TestRecordsThatGoOnAreStepsOfOneAgent(t *testing.T) {
 			func(i int) string { return fmt.Sprintf(`"request":"q%06dx",`, i) + prices(i) }, []string{"episode_id: request", "terminated: {value: true}"}, "agent_id",
 		},
 		"one agent without a name": {
-			cooling, []string{`agent_id: {value: "agent"} # no field marks the end of an episode: one agent`, "observation.level: level # name it action if it is what the policy decides: "}, "terminated",
+			cooling, []string{`agent_id: {value: "agent"} # no field marks the end of an episode: one agent`, "observation.level: level # rename to `action` if the policy chooses this value: "}, "terminated",
 		},
 		"one agent with a name": {
 			func(i int) string { return `"building":"hq",` + cooling(i) }, []string{"agent_id: building"}, "terminated",

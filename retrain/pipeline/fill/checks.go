@@ -30,7 +30,7 @@ func (h *Hole) check(answer, key string) []string {
 	}
 	add(strings.TrimSpace(answer) == "", "it is empty")
 	add(!utf8.ValidString(answer), "it is not UTF-8")
-	add(strings.Contains(strings.ToLower(answer), "rewardwatch:"), "it contains a keep mark")
+	add(strings.Contains(strings.ToLower(answer), "rewardwatch:"), "it contains a keep marker")
 	add(secrets.Found(answer), "it contains what looks like a secret")
 	add(key != "" && strings.Contains(answer, key), "it contains the key of the endpoint")
 	if h.kind == function {

@@ -57,7 +57,7 @@ func TestFunctionsThatAreRefused(t *testing.T) {
 		body("x = 'é'"):                                                  "printable ASCII",
 		body("\tx = 1"):                                                  "printable ASCII",
 		body("x = " + strings.Repeat("(", 60) + strings.Repeat(")", 60)): "it is nested too deeply",
-		body("# rewardwatch:end"):                                        "a keep mark",
+		body("# rewardwatch:end"):                                        "a keep marker",
 		body("x = 'ghp_0123456789abcdefghijklmnopqrstuvwxyz'"):           "looks like a secret",
 		"def features(observation):\n    return\n":                       "the function returns nothing",
 		"def features(observation, more=open):\n    return 1\n":          "consist of only the function",

@@ -203,7 +203,7 @@ func (f *filler) faults(h *Hole, text, artefact string) []string {
 }
 
 // isOpen reports whether a hole has only what its template has, and where it is. Files keep what a template of an earlier
-// build had between keep marks, so that must not change: it would look as if a person had written it.
+// build had between keep markers, so that must not change: it would look as if a person had written it.
 func (f *filler) isOpen(h *Hole, text string) (open bool, line int, err error) {
 	i := slices.IndexFunc(f.work.Artefacts, func(a pipeline.Artefact) bool { return a.Path == h.File })
 	empty, _, err := keep.Part(f.work.Artefacts[i].Text, h.Name)
@@ -212,7 +212,7 @@ func (f *filler) isOpen(h *Hole, text string) (open bool, line int, err error) {
 	}
 	body, line, err := keep.Part(text, h.Name)
 	if err == nil && line == 0 {
-		err = fmt.Errorf("the file has no keep mark %q", h.Name)
+		err = fmt.Errorf("the file has no keep marker %q", h.Name)
 	}
 	return strings.TrimSpace(body) == "" || body == empty, line, err
 }

@@ -331,7 +331,7 @@ func TestInjectedCodeIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcomes, changes, err := Fill(t.Context(), w, dir)
-	for _, want := range []string{"the name os is not allowed", "it must not contain addresses", "it contains a keep mark", "it must be one line"} {
+	for _, want := range []string{"the name os is not allowed", "it must not contain addresses", "it contains a keep marker", "it must be one line"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

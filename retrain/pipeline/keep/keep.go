@@ -14,7 +14,7 @@ var (
 	endMark  = regexp.MustCompile(`rewardwatch:end\b`)
 )
 
-// Parts returns the lines between the marks of each kept part of a text, by the name of the part.
+// Parts returns the lines between the markers of each kept part of a text, by the name of the part.
 func Parts(text string) (map[string]string, error) {
 	parts := map[string]string{}
 	name, from, at := "", 0, 0 // the part that is open, its begin, and where the line begins
@@ -22,27 +22,27 @@ func Parts(text string) (map[string]string, error) {
 		next := at + len(line)
 		switch m := keepMark.FindStringSubmatch(line); {
 		case m != nil && name != "":
-			return nil, fmt.Errorf("line %d: the keep mark %q is inside the kept part %q", i+1, m[1], name)
+			return nil, fmt.Errorf("line %d: the keep marker %q is inside the kept part %q", i+1, m[1], name)
 		case m != nil:
 			if _, twice := parts[m[1]]; twice {
-				return nil, fmt.Errorf("line %d: the keep mark %q is not unique", i+1, m[1])
+				return nil, fmt.Errorf("line %d: the keep marker %q is not unique", i+1, m[1])
 			}
 			name, from = m[1], next
 		case endMark.MatchString(line):
 			if name == "" {
-				return nil, fmt.Errorf("line %d: an end mark has no keep mark", i+1)
+				return nil, fmt.Errorf("line %d: an end marker has no keep marker", i+1)
 			}
 			parts[name], name = text[from:at], ""
 		}
 		at = next
 	}
 	if name != "" {
-		return nil, fmt.Errorf("the keep mark %q has no end mark", name)
+		return nil, fmt.Errorf("the keep marker %q has no end marker", name)
 	}
 	return parts, nil
 }
 
-// Secret returns the first line, from 1, between marks that looks like a secret, 0 without one.
+// Secret returns the first line, from 1, between markers that looks like a secret, 0 without one.
 func Secret(text string) int {
 	kept := false
 	for i, line := range strings.Split(text, "\n") {
@@ -59,7 +59,7 @@ func Secret(text string) int {
 }
 
 // Merged returns a new text with the kept parts of the file that it replaces. A part with lines that the new text has no
-// marks for is an error, as they would be lost.
+// markers for is an error, as they would be lost.
 func Merged(text, before string) (string, error) {
 	parts, err := Parts(before)
 	if err != nil {
@@ -87,13 +87,13 @@ func Merged(text, before string) (string, error) {
 	}
 	for name, body := range parts {
 		if strings.TrimSpace(body) != "" {
-			return "", fmt.Errorf("the new file has no keep mark %q", name)
+			return "", fmt.Errorf("the new file has no keep marker %q", name)
 		}
 	}
 	return out.String(), nil
 }
 
-// Part returns the lines of a kept part of a text, and the line of its opening mark from 1. Without it, line is 0.
+// Part returns the lines of a kept part of a text, and the line of its keep marker from 1. Without it, line is 0.
 func Part(text, name string) (body string, line int, err error) {
 	parts, err := Parts(text)
 	if err != nil {
@@ -114,7 +114,7 @@ func Part(text, name string) (body string, line int, err error) {
 // WithPart returns a text with other lines in a kept part.
 func WithPart(text, name, body string) (string, error) {
 	if _, line, err := Part(text, name); err != nil || line == 0 {
-		return "", fmt.Errorf("the text has no keep mark %q: %w", name, err)
+		return "", fmt.Errorf("the text has no keep marker %q: %w", name, err)
 	}
 	var out strings.Builder
 	inside := false

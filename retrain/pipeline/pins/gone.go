@@ -34,7 +34,7 @@ func RunsAtariPy(python string) bool { return windows("atari-py")[python] != win
 // Note returns what only a person can do for a package of a normalized name, "" for nothing.
 func Note(name string) string {
 	if name == "roboschool" {
-		return "requires libgl1: install it between the marks in pipeline/Dockerfile. It is no longer maintained; PyBullet has similar environments"
+		return "requires libgl1: install it between the markers in pipeline/Dockerfile. It is no longer maintained; PyBullet has similar environments"
 	}
 	return ""
 }
@@ -54,7 +54,7 @@ func OnPyPI(name string) string {
 // programs use. It is "" if it is.
 func Elsewhere(name string) string {
 	if name == "baselines" {
-		return "PyPI only has a version from 2018: install it from its repository, between the marks in pipeline/Dockerfile"
+		return "PyPI only has a version from 2018: install it from its repository, between the markers in pipeline/Dockerfile"
 	}
 	return ""
 }

@@ -18,7 +18,7 @@ func Attribute(name string) string {
 	case !attribute.MatchString(name):
 		return fmt.Sprintf("must be an attribute of the environment, such as gravity, not %q", name)
 	case strings.HasPrefix(name, "__"):
-		return "must not be an attribute of Python itself, such as " + name
+		return "must not begin with `__`, which Python reserves: " + name
 	case name == "self" || pytext.IsKeyword(name):
 		return "must not be " + name + ", which is a Python keyword"
 	}

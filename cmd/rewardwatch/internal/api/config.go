@@ -19,13 +19,13 @@ type Config struct {
 	StatusTokenFile    string   `yaml:"status_token_file"`    // bearer token that only permits jobs to report progress
 	TelemetryTokenFile string   `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
 	ExternalURL        string   `yaml:"external_url"`         // public URL of the service, such as `https://rewardwatch.example` (required for links in alerts and for approvals)
-	AdminListen        string   `yaml:"admin_listen"`         // `host:port` of the profiler (pprof)
+	AdminListen        string   `yaml:"admin_listen"`         // `host:port` of the profiler (pprof), which requires a token or login of an admin. Without tokens, only programs on the same machine can use it
 	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file, in the format of the Prometheus exporter-toolkit: TLS, client certificates and passwords
 	AuditLog           string   `yaml:"audit_log"`            // file to which all changes are appended, including failed attempts
 	AuditTopic         string   `yaml:"audit_topic"`          // existing topic on the brokers in `ingest.kafka` to which audit log entries are sent
 	RequireToken       bool     `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
 	Tokens             []Token  `yaml:"tokens"`               // tokens of users and programs, each with a role
-	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`. For their requests, the client in `X-Forwarded-For` is throttled and recorded
+	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`. For their requests, the client in `X-Forwarded-For` is throttled and recorded. A trusted proxy can have 384 open connections instead of 64
 
 	OIDC signin.Config `yaml:"oidc"` // provider with which users log in to the console
 }

@@ -80,7 +80,7 @@ func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
 	c := consoleOf(&madeUp{incidents: []alerts.Incident{known, none}}, nil)
 	w := get(c, "/incidents/known")
 	for _, want := range []string{
-		"Policy or environment?", "the policy has changed; a change in the environment is not certain", "<b>0.5 (0.4 to 0.6)</b> per episode: the accepted policy",
+		"Policy or environment?", "the policy has changed; a change in the environment is not certain", "<dt>Estimated for the accepted policy</dt><dd><b>0.5 (0.4 to 0.6)</b> per episode<br>",
 		"0.52 in the baseline", "<b>0.3</b> per episode", "-0.2 (-0.3 to -0.1)", "-0.02 (-0.1 to 0.06)", "270 of 320 episodes",
 	} {
 		wants(t, "an estimate", w, 200, want)

@@ -442,9 +442,9 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	case g.ends[ingest.EndBlock] > 0 && g.finished > 0:
 		note("some episodes do not end: %d blocks of steps are judged in addition to %d episodes", g.ends[ingest.EndBlock], g.units-g.ends[ingest.EndBlock])
 	case g.ends[ingest.EndBlock] > 0:
-		note("no episode ends: blocks of steps are judged")
+		note("no episodes have ended: blocks of steps are judged")
 	case g.units == 0:
-		note("no episode has ended, and there are too few events to switch to blocks of steps")
+		note("no episodes have ended, and there are too few events to switch to blocks of steps")
 	}
 	if r.NoEnd != nil {
 		note("%s", r.NoEnd.Note())

@@ -165,7 +165,7 @@ func newGenerateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "generate -o DIRECTORY FILE",
 		Short: "Generate the pipeline files",
-		Long: "Writes the files of a pipeline into a repository. Keeps the text between keep and end marks. Removes files that are no\n" +
+		Long: "Writes the files of a pipeline into a repository. Keeps the text between keep and end markers. Removes files that are no\n" +
 			"longer generated. Writes nothing if the pipeline file contains an error, or if it would overwrite a file it did not generate.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,

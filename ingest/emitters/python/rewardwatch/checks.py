@@ -21,7 +21,7 @@ class Refused(ValueError):  # noqa: N818 - it says what happens
 
 
 def check(event: Any) -> None:
-    """Checks an event of telemetry version 1.
+    """Checks a telemetry version 1 event.
 
     Args:
         event: The event, which must contain only plain values.

@@ -98,7 +98,7 @@ class Emitter:
         return waiting + (self._transport.waiting() if self._transport else 0)
 
     def emit(self, event: Event, *, key: str | None = None) -> None:
-        """Sends an event of telemetry version 1.
+        """Sends a telemetry version 1 event.
 
         An event that the service would reject is lost, and the reason is logged.
 
