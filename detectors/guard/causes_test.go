@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -188,11 +190,18 @@ func TestOpenCasesAreBounded(t *testing.T) {
 	}
 }
 
-// TestEvidenceOfOlderVersionsIsKept tests the identity of a limit as written by versions without limits on causes.
+// TestEvidenceOfOlderVersionsIsKept tests the identity of a limit as written by versions without limits on causes and
+// without ranges that are open at one end.
 func TestEvidenceOfOlderVersionsIsKept(t *testing.T) {
 	const before = "{Name:unsafe Actions:[bad] Range:{Signal: Min:0 Max:0} Outcome: ReturnBelow: LargestShare:false Entropy:0 Share:0.01 Alpha:0.05 Then: ReleaseAfter:0}"
-	if got := limitHash(newGuard(unsafeLimit(.01, .05))); got != before {
-		t.Errorf("got  %s\nwant %s", got, before)
+	var read watch.GuardLimit
+	if err := yaml.Unmarshal([]byte("{name: unsafe, actions: [bad], share: 0.01, alpha: 0.05}"), &read); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []watch.GuardLimit{unsafeLimit(.01, .05), read} {
+		if got := limitHash(newGuard(limit)); got != before {
+			t.Errorf("got  %s\nwant %s", got, before)
+		}
 	}
 	one, two := hackingLimit(watch.GuardHold, 0), hackingLimit(watch.GuardHold, 0)
 	two.Causes = []string{"policy"}

@@ -163,7 +163,6 @@ func TestNeverTripsAtTheFirst(t *testing.T) {
 	}
 }
 
-// TestCosts counts what units add to each kind of limit.
 func TestRangesAreDescribed(t *testing.T) {
 	for want, r := range map[string]watch.ActionRange{
 		"steps with action outside -1 to 1": {Min: -1, Max: 1}, "steps with action.0 above 5": {Signal: "action.0", Min: math.Inf(-1), Max: 5},
@@ -175,6 +174,7 @@ func TestRangesAreDescribed(t *testing.T) {
 	}
 }
 
+// TestCosts counts what units add to each kind of limit.
 func TestCosts(t *testing.T) {
 	u := &ingest.Unit{
 		HasReturn: true, Return: -3, Length: 4,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/versions"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -208,6 +209,9 @@ func (w *guardWire) resume(g *guard) {
 func limitHash(g *guard) string {
 	l := g.limit
 	l.Then, l.ReleaseAfter = "", 0 // they do not affect the evidence
+	if !l.Range.Given() {
+		l.Range = watch.ActionRange{} // as in builds without ranges that are open at one end
+	}
 	if len(l.Causes) > 0 {
 		return fmt.Sprintf("%q", l.Causes)
 	}
