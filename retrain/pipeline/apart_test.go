@@ -146,7 +146,13 @@ func TestRunsOfAirflowHaveDirectories(t *testing.T) {
 		}
 		_, mounts, _ := strings.Cut(out, " -v ")
 		mounts, _, _ = strings.Cut(mounts, " -e ")
-		return strings.ReplaceAll(mounts, dir, "")
+		last := strings.LastIndex(mounts, " -v ")
+		file, to, _ := strings.Cut(mounts[last+len(" -v "):], ":")
+		users, err := os.ReadFile(file) //nolint:gosec // a file of the test
+		if entry := fmt.Sprintf("\npipeline:x:%d:%d:", os.Getuid(), os.Getgid()); err != nil || to != "/etc/passwd:ro" || !strings.Contains(string(users), entry) {
+			t.Errorf("ssh finds no user in %s, mounted at %s: %v", users, to, err)
+		}
+		return strings.ReplaceAll(mounts[:last], dir, "")
 	}
 	a, b := start("train", "manual__2026-11-29T10:00:00+00:00"), start("train", "manual__2026-11-29T10:00:00-00:00")
 	if !strings.HasPrefix(a, "/work/runs/manual__2026-11-29T10_00_00_00_00-") || !strings.HasSuffix(a, ":/work -v /work/versions:/work/versions") || a == b {

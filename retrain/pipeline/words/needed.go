@@ -20,7 +20,7 @@ var (
 
 // packages are those of Debian with programs that commands of pipelines often run.
 var packages = map[string]string{
-	"ssh": "openssh-client", "scp": "openssh-client", "sftp": "openssh-client", "rsync": "rsync", "curl": "curl", "wget": "wget", "git": "git", "jq": "jq",
+	"ssh": "openssh-client", "scp": "openssh-client", "sftp": "openssh-client", "rsync": "openssh-client rsync", "curl": "curl", "wget": "wget", "git": "git", "jq": "jq",
 	"make": "make", "unzip": "unzip", "zip": "zip", "envsubst": "gettext-base", "gpg": "gnupg", "aws": "awscli", "s3cmd": "s3cmd", "rclone": "rclone",
 	"ansible": "ansible", "ansible-playbook": "ansible", "psql": "postgresql-client", "redis-cli": "redis-tools", "skopeo": "skopeo", "sshpass": "sshpass",
 }
@@ -29,9 +29,7 @@ var packages = map[string]string{
 func Packages(programs []string) []string {
 	var out []string
 	for _, p := range programs {
-		if name := packages[p]; name != "" {
-			out = append(out, name)
-		}
+		out = append(out, strings.Fields(packages[p])...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
