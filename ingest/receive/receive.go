@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -127,6 +128,9 @@ func (r *Receiver) Receive(ctx context.Context, b Batch) (Result, error) {
 }
 
 func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
+	if !slices.Contains([]string{"", "identity", "gzip", "zstd"}, b.Encoding) {
+		return Result{}, fmt.Errorf("%w: its encoding must be gzip or zstd, not %q", ErrBadBatch, b.Encoding)
+	}
 	taken := reservation{in: r.inFlight, tenant: b.Tenant}
 	defer taken.release()
 	body, err := readAll(b.Body, &taken)
@@ -185,7 +189,7 @@ func (v *reservation) take(n int) error {
 
 func (v *reservation) release() { v.in.add(v.tenant, -v.n) }
 
-// decompressed decompresses a whole body. It begins only when all of the body has arrived, and does not do so for many
+// decompressed decompresses a whole body, whose encoding is known. It begins only when all of the body has arrived, and does not do so for many
 // bodies at once: a decoder may need maxWindow bytes, which a client that sends the rest slowly would otherwise occupy
 // with a few bytes.
 func (r *Receiver) decompressed(ctx context.Context, encoding string, body []byte, taken *reservation) ([]byte, error) {
@@ -199,22 +203,19 @@ func (r *Receiver) decompressed(ctx context.Context, encoding string, body []byt
 		return nil, ErrBusy
 	}
 	var source io.Reader = bytes.NewReader(body)
-	switch encoding {
-	case "gzip":
+	if encoding == "gzip" {
 		z, err := gzip.NewReader(source)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrBadBatch, err)
 		}
 		source = z
-	case "zstd":
+	} else {
 		z, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrBadBatch, err)
 		}
 		defer z.Close()
 		source = z
-	default:
-		return nil, fmt.Errorf("%w: its encoding must be gzip or zstd, not %q", ErrBadBatch, encoding)
 	}
 	return readAll(source, taken)
 }

@@ -148,6 +148,21 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// A batch with an unknown encoding neither waits for others nor is read.
+func TestUnknownEncodingsAreRefusedAtOnce(t *testing.T) {
+	r, _ := newReceiver()
+	for range maxUnpacked {
+		r.unpacks <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // those who wait are told ErrBusy
+	body := strings.NewReader(record("a", 0))
+	unread := body.Len()
+	if _, err := r.Receive(ctx, Batch{Encoding: "br", Body: body}); !errors.Is(err, ErrBadBatch) || body.Len() != unread {
+		t.Errorf("%v after %d bytes", err, unread-body.Len())
+	}
+}
+
 func TestBadRecordsAreNamed(t *testing.T) {
 	r, topic := newReceiver()
 	result, err := r.Receive(t.Context(), Batch{Body: strings.NewReader(record("a", 0) + "\n{\"reward\":1}\n{\n" + record("a", 1))})

@@ -10,9 +10,9 @@ import (
 const (
 	connectionsOfOne = 64
 	connectionsOfAll = 512
-	// A trusted proxy has connections for many clients: for each agent that waits for a guard, for example. The rest is
-	// for programs that do not use the proxy, such as Prometheus.
-	connectionsOfProxy = 384
+	// Trusted proxies have connections for many clients: for each agent that waits for a guard, for example. The limit is
+	// for all proxies together, as the rest is for programs that do not use them, such as Prometheus.
+	connectionsOfProxies = 384
 )
 
 // capped is a listener that closes connections beyond the limits.
@@ -21,7 +21,7 @@ type capped struct {
 	proxy func(netip.Addr) bool // reports whether an address is that of a trusted proxy
 
 	mu   sync.Mutex
-	open map[netip.Prefix]int
+	open map[netip.Prefix]int // by client, see clientOf
 	all  int
 }
 
@@ -36,9 +36,8 @@ func (c *capped) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		address := conn.RemoteAddr().String()
-		from := clientOf(address)
-		if c.take(from, c.most(address)) {
+		from, most := c.limit(conn.RemoteAddr().String())
+		if c.take(from, most) {
 			return &cappedConn{Conn: conn, leave: sync.OnceFunc(func() { c.give(from) })}, nil
 		}
 		_ = conn.Close() // no data has been exchanged
@@ -60,12 +59,16 @@ func clientOf(address string) netip.Prefix {
 	return p
 }
 
-// most returns how many connections the client at an address may have.
-func (c *capped) most(address string) int {
+// proxies stands for all trusted proxies among the clients. No other client has it, as it is longer than a network.
+var proxies = netip.MustParsePrefix("::/128")
+
+// limit returns the client at an address, and how many connections it may have. All trusted proxies are one client, apart
+// from others in their networks.
+func (c *capped) limit(address string) (from netip.Prefix, most int) {
 	if at, err := netip.ParseAddrPort(address); err == nil && c.proxy(at.Addr()) {
-		return connectionsOfProxy
+		return proxies, connectionsOfProxies
 	}
-	return connectionsOfOne
+	return clientOf(address), connectionsOfOne
 }
 
 func (c *capped) take(from netip.Prefix, most int) bool {

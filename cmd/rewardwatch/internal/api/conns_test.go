@@ -163,8 +163,7 @@ func TestProxiesHaveMoreConnections(t *testing.T) {
 	s := &Server{cfg: Config{TrustedProxies: []string{"10.1.0.0/16", "2001:db8::7"}}}
 	listener := newCapped(nil, s.trusts())
 	taken := func(address string) (n int) {
-		for listener.take(clientOf(address), listener.most(address)) {
-			n++
+		for from, most := listener.limit(address); listener.take(from, most); n++ {
 		}
 		return n
 	}
@@ -172,11 +171,17 @@ func TestProxiesHaveMoreConnections(t *testing.T) {
 		address string
 		want    int
 	}{
-		{"[2001:db8::7]:80", connectionsOfProxy}, {"[2001:db8::8]:80", 0}, // as in the same network
-		{"10.2.0.1:80", connectionsOfOne}, {"[::ffff:10.1.0.1]:80", connectionsOfAll - connectionsOfProxy - connectionsOfOne},
+		{"[2001:db8::7]:80", connectionsOfProxies}, {"[::ffff:10.1.0.1]:80", 0}, {"10.1.0.2:80", 0}, // all proxies together
+		{"[2001:db8::8]:80", connectionsOfOne}, {"[2001:db8::9]:80", 0}, // beside a proxy in their network
+		{"10.2.0.1:80", connectionsOfAll - connectionsOfProxies - connectionsOfOne},
 	} {
 		if got := taken(tt.address); got != tt.want {
 			t.Errorf("%s has %d connections, want %d", tt.address, got, tt.want)
 		}
+	}
+	from, _ := listener.limit("10.1.0.1:80")
+	listener.give(from)
+	if got := taken("10.1.0.2:80"); got != 1 {
+		t.Errorf("in the place of another proxy are %d connections", got)
 	}
 }

@@ -3,10 +3,12 @@ package api
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
@@ -24,6 +27,7 @@ import (
 const (
 	rendersAtOnce  = 8
 	unreadAnswers  = 64 << 20
+	unreadForms    = 8 << 20          // of pages for people who are not logged in
 	answerPatience = 10 * time.Second // for the client to read one piece
 	answerPiece    = 64 << 10
 )
@@ -33,6 +37,7 @@ const (
 type scrapes struct {
 	next    http.Handler
 	slots   chan struct{}
+	most    int // bytes that may be unread
 	Dropped *prometheus.CounterVec
 
 	mu     sync.Mutex
@@ -50,13 +55,20 @@ type unread struct {
 
 func newScrapes(next http.Handler) *scrapes {
 	s := &scrapes{
-		next: next, slots: make(chan struct{}, rendersAtOnce),
+		next: next, slots: make(chan struct{}, rendersAtOnce), most: unreadAnswers,
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: names.MetricScrapesDropped, Help: "Scrapes that were rejected because too many were running, or aborted because the client read too slowly.",
 		}, []string{"reason"}),
 	}
 	s.Dropped.WithLabelValues("busy")
 	s.Dropped.WithLabelValues("unread")
+	return s
+}
+
+// newForms returns slots for small pages.
+func newForms() *scrapes {
+	s := newScrapes(nil)
+	s.most = unreadForms
 	return s
 }
 
@@ -91,57 +103,88 @@ func (s *scrapes) inTurn(next http.HandlerFunc) http.HandlerFunc {
 // takesTurn reports whether a request has got a slot, which its caller must free. If there is none in time, it answers the
 // request.
 func (s *scrapes) takesTurn(w http.ResponseWriter, r *http.Request) bool {
+	if s.turn(r.Context()) {
+		return true
+	}
+	if r.Context().Err() == nil {
+		refuseTurn(w, r)
+	}
+	return false
+}
+
+// turn waits for a slot, and reports whether there was one in time.
+func (s *scrapes) turn(ctx context.Context) bool {
 	patience := time.NewTimer(answerPatience)
 	defer patience.Stop()
 	select {
 	case s.slots <- struct{}{}:
 		return true
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	case <-patience.C:
-		w.Header().Set("Retry-After", "1")
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"error":"too many concurrent requests: try again later"}` + "\n")) // a client that has disconnected needs no answer
 	}
 	return false
+}
+
+// refuseTurn answers a request that has got no slot, with a text if it is for a page.
+func refuseTurn(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	if !strings.HasPrefix(r.URL.Path, "/api/") {
+		http.Error(w, "The service is answering too many requests. Reload the page in a few seconds.", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = w.Write([]byte(`{"error":"too many concurrent requests: try again later"}` + "\n")) // a client that has disconnected needs no answer
 }
 
 // pagesInTurn registers the routes of the console. Its pages take their turns: their size depends on telemetry, and
 // clients that read nothing would keep as many of them in memory as they have streams. A form of somebody who may not
 // send it is answered with a page, too. Those of others do not wait, so that clients that only read cannot delay them.
+//
+// Holders of signed links have turns of their own, or strangers could keep them from deciding. So has the login page.
 type pagesInTurn struct {
 	*routes
-	turns *scrapes
-	acts  func(*http.Request) bool // reports whether a request is from a person who may change something
+	reads, logins, links *scrapes
+	acts                 func(*http.Request) bool                              // reports whether a request is from a person who may change something
+	signed               func(ctx context.Context, request, token string) bool // reports whether the token of a link is genuine
 }
 
 // Handle implements pages.Mux.
 func (p pagesInTurn) Handle(pattern string, h http.Handler) {
-	inTurn := p.turns.inTurn(h.ServeHTTP)
-	switch {
-	case pattern == assetsRoute:
+	if pattern == assetsRoute {
 		p.routes.Handle(pattern, h)
-	case strings.HasPrefix(pattern, "GET "):
-		p.routes.Handle(pattern, inTurn)
-	default:
-		p.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		return
+	}
+	method, path, _ := strings.Cut(pattern, " ")
+	p.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		token := r.URL.Query().Get("token")
+		if method != http.MethodGet {
 			if p.acts(r) {
 				h.ServeHTTP(w, r)
 				return
 			}
-			received(w, r)
-			inTurn(w, r)
-		})
-	}
+			token = received(w, r).Get("token")
+		}
+		turns := p.reads
+		if path == "/login" {
+			turns = p.logins
+		} else if path == "/retrain/{id}/decide" && p.signed(r.Context(), r.PathValue("id"), token) {
+			turns = p.links
+		}
+		turns.inTurn(h.ServeHTTP)(w, r)
+	})
 }
 
 // maxReceived is more than any form may have, in bytes.
-const maxReceived = 64 << 10
+const maxReceived = pages.MaxForm + 1
 
-// received reads the body of a request, so that a client that sends it slowly does not do so in its turn.
-func received(w http.ResponseWriter, r *http.Request) {
+// received reads the form of a request, so that a client that sends it slowly does not do so in its turn. The handler
+// can read it again, and refuses it if it is invalid.
+func received(w http.ResponseWriter, r *http.Request) url.Values {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReceived))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{cmp.Or(err, io.EOF)}))
+	form, _ := url.ParseQuery(string(body))
+	return form
 }
 
 // failing is a reader without content.
@@ -170,8 +213,8 @@ func (s *scrapes) send(w http.ResponseWriter, answer *rendered) {
 }
 
 // write writes an answer for as long as the client reads each piece within answerPatience. If it does not, or if the
-// answer is cut off, the rest is not written and the connection ends.
-func (s *scrapes) write(w http.ResponseWriter, body []byte) {
+// answer is cut off, the rest is not written and the connection ends. It reports whether all has been written.
+func (s *scrapes) write(w http.ResponseWriter, body []byte) bool {
 	u := &unread{size: len(body), conn: http.NewResponseController(w)}
 	s.begin(u)
 	defer s.end(u)
@@ -179,15 +222,16 @@ func (s *scrapes) write(w http.ResponseWriter, body []byte) {
 	for piece := range slices.Chunk(body, answerPiece) {
 		if !s.extend(u, ends) {
 			s.Dropped.WithLabelValues("unread").Inc()
-			return
+			return false
 		}
 		if _, err := w.Write(piece); errors.Is(err, os.ErrDeadlineExceeded) {
 			s.Dropped.WithLabelValues("unread").Inc()
-			return
+			return false
 		} else if err != nil {
-			return // the client disconnected
+			return false // the client disconnected
 		}
 	}
+	return true
 }
 
 // begin registers an answer, and cuts off the oldest ones if all together are too large.
@@ -197,7 +241,7 @@ func (s *scrapes) begin(u *unread) {
 	s.unread, s.bytes = append(s.unread, u), s.bytes+u.size
 	left := s.bytes
 	for _, old := range s.unread {
-		if left <= unreadAnswers || old == u {
+		if left <= s.most || old == u {
 			return
 		}
 		if left -= old.size; !old.cut {

@@ -2,12 +2,15 @@ package api
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +23,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 
 	dto "github.com/prometheus/client_model/go"
@@ -248,7 +252,7 @@ func TestAnswersThatGrowAreRenderedInTurn(t *testing.T) {
 		}
 		mux, _, _ := s.routes(s.access())
 		h := s.Handler()
-		for _, of := range []*scrapes{s.Scrapes, s.lists, s.reads} {
+		for _, of := range []*scrapes{s.Scrapes, s.lists, s.reads, s.logins} {
 			for range cap(of.slots) {
 				of.slots <- struct{}{}
 			}
@@ -310,13 +314,23 @@ func TestFormsOfStrangersWaitForTheirTurn(t *testing.T) {
 		for range cap(s.reads.slots) {
 			<-s.reads.slots
 		}
+		endless := &io.LimitedReader{R: zeros{}, N: 1 << 20}
+		if send(nil, endless); 1<<20-endless.N > 32<<10 {
+			t.Errorf("%d bytes of a form are read", 1<<20-endless.N)
+		}
 		if status, _ := send(nil, strings.NewReader(form+strings.Repeat("&x=y", maxReceived))); status != http.StatusBadRequest {
 			t.Errorf("a form that is too large: %d", status)
 		}
 	})
 }
 
-// A client that reads records slowly keeps many of them in memory.
+// zeros is an endless body.
+type zeros struct{}
+
+// Read implements io.Reader.
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// While records are read from the ledger, many of them are in memory.
 func TestRecordsAreReadByFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(Config{}, apitest.Storied().View, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
@@ -341,4 +355,105 @@ func TestRecordsAreReadByFewAtATime(t *testing.T) {
 			t.Errorf("without a free slot: %d after %s", status, took)
 		}
 	})
+}
+
+// stuck is a client that reads nothing until it is released.
+type stuck struct {
+	*httptest.ResponseRecorder
+	release chan struct{}
+}
+
+// Write implements http.ResponseWriter.
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.release
+	return s.ResponseRecorder.Write(p)
+}
+
+// Clients that read records slowly must not keep others from reading any.
+func TestSlowReadersOfRecordsHoldNoSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := apitest.Storied().View
+		v.Ordered = nil
+		for i := range 2*pageRecords + 50 {
+			v.Ordered = append(v.Ordered, ledger.Request{ID: fmt.Sprint("rr_", i)})
+		}
+		s, err := New(Config{}, v, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := s.Handler()
+		read := func(w http.ResponseWriter) {
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/retrain-requests?format=ndjson", http.NoBody))
+		}
+		release := make(chan struct{})
+		for range 2 * cap(s.records.slots) {
+			go read(stuck{httptest.NewRecorder(), release})
+			synctest.Wait()
+		}
+		w, begun := httptest.NewRecorder(), time.Now()
+		read(w)
+		took := time.Since(begun)
+		close(release)
+		synctest.Wait()
+		if w.Code != http.StatusOK || took > 0 {
+			t.Fatalf("beside slow clients: %d after %s", w.Code, took)
+		}
+		d := json.NewDecoder(w.Body)
+		for _, q := range v.Ordered {
+			var got ledger.Record
+			if err := d.Decode(&got); err != nil || got.Request.ID != q.ID {
+				t.Fatalf("%s instead of %s: %v", got.Request.ID, q.ID, err)
+			}
+		}
+		if d.More() {
+			t.Error("records are repeated")
+		}
+	})
+}
+
+// Strangers can have login pages and pages with invalid links made as often as they like. They keep neither the holder of a
+// genuine link from deciding, nor those who read from logging in.
+func TestStrangersDoNotDelayLinks(t *testing.T) {
+	r := newDeskRig(t)
+	link := r.link(r.request(ledger.StateAwaitingApproval))
+	at, token, _ := strings.Cut(link, "?token=")
+	fill := func(of *scrapes) {
+		for range cap(of.slots) {
+			of.slots <- struct{}{}
+		}
+	}
+	fill(r.reads)
+	if w := ask(r.Server, http.MethodGet, "/login"); w.Code != http.StatusOK {
+		t.Errorf("the login page beside readers: %d", w.Code)
+	}
+	fill(r.logins)
+	if w := ask(r.Server, http.MethodGet, link); w.Code != http.StatusOK {
+		t.Errorf("the page of a link beside strangers: %d", w.Code)
+	}
+	if w := r.submit(at, url.Values{"token": {token}, "decision": {"approve"}, "by": {"ann"}, "why": {"x"}}); w.Code != http.StatusOK {
+		t.Errorf("a decision beside strangers: %d %s", w.Code, w.Body)
+	}
+	if w := ask(r.Server, http.MethodGet, link); w.Code != http.StatusGone {
+		t.Errorf("the page of a link that has been used: %d", w.Code)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel() // who has no genuine link waits, here in vain
+	for _, token := range []string{"", "x", token[:len(token)-2] + "AA"} {
+		w := httptest.NewRecorder()
+		r.Handler().ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodGet, at+"?token="+token, http.NoBody))
+		if w.Body.Len() > 0 {
+			t.Errorf("token %q is answered: %s", token, w.Body)
+		}
+	}
+}
+
+// People who read pages are told in words that they have to wait, and programs in JSON.
+func TestRefusedTurnsAreReadable(t *testing.T) {
+	for path, want := range map[string]string{"/": "text/plain; charset=utf-8", "/login": "text/plain; charset=utf-8", "/api/v1/deliveries": "application/json"} {
+		w := httptest.NewRecorder()
+		refuseTurn(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		if got := w.Header().Get("Content-Type"); got != want || w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("%s: %d as %s", path, w.Code, got)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,8 +24,11 @@ import (
 // ndjson is the media type of newline-delimited JSON records.
 const ndjson = "application/x-ndjson"
 
-// recordTimeout limits how long a client may take to read one record.
-const recordTimeout = time.Minute
+// A page of records is full when it has one of these sizes.
+const (
+	pageRecords = 100
+	pageBytes   = 256 << 10
+)
 
 func (s *Server) retrainRequests(w http.ResponseWriter, r *http.Request) {
 	filter, format, err := readFilter(r.URL.Query())
@@ -49,38 +54,58 @@ func (s *Server) retrainRequests(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-// retrainRecords writes each record as soon as it is read. Each request holds up to a hundred of them in memory until its
-// client has read them, so few requests are answered at a time. If the ledger fails after the first record, it closes the
-// connection; otherwise the client would take the incomplete list for the whole.
+// retrainRecords writes records in pages. A request has a slot while it reads and encodes a page, and not while its client
+// reads it: slow clients would keep others waiting. What they have not read is bounded like other answers. If the ledger
+// fails after the first page, it closes the connection; otherwise the client would take the incomplete list for the whole.
 func (s *Server) retrainRecords(w http.ResponseWriter, r *http.Request, f ledger.Filter) {
 	if !s.records.takesTurn(w, r) {
 		return
 	}
-	defer func() { <-s.records.slots }()
-	begin := func() { w.Header().Set("Content-Type", ndjson) }
-	begun := false
-	var gone error
-	err := s.view.RetrainRecords(r.Context(), f, func(record ledger.Record) error {
-		if !begun {
-			begin()
-			begun = true
-		}
-		// A writer without deadlines, as in a test, needs none.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(recordTimeout))
-		gone = json.NewEncoder(w).Encode(record)
-		return gone
-	})
-	switch {
-	case gone != nil:
-		s.log.Debug().Err(gone).Msg("the client disconnected")
-	case err != nil && !begun:
+	page, more, err := s.recordPage(r.Context(), &f)
+	if err != nil {
 		s.refuseSearch(w, err)
-	case err != nil:
-		s.log.Error().Err(err).Msg("failed to read the ledger")
-		panic(http.ErrAbortHandler)
-	case !begun:
-		begin()
+		return
 	}
+	w.Header().Set("Content-Type", ndjson)
+	for s.records.write(w, page) {
+		if !more {
+			return
+		}
+		if !s.records.turn(r.Context()) {
+			break
+		}
+		if page, more, err = s.recordPage(r.Context(), &f); err != nil {
+			s.log.Error().Err(err).Msg("failed to read the ledger")
+			break
+		}
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// errPageFull ends the reading of a page.
+var errPageFull = errors.New("the page is full")
+
+// recordPage returns the next records as NDJSON and whether there may be more, moves the filter behind them, and frees the
+// slot.
+func (s *Server) recordPage(ctx context.Context, f *ledger.Filter) (page []byte, more bool, err error) {
+	defer func() { <-s.records.slots }()
+	var out bytes.Buffer
+	records, last := 0, ""
+	err = s.view.RetrainRecords(ctx, *f, func(record ledger.Record) error {
+		if err := json.NewEncoder(&out).Encode(record); err != nil {
+			return err
+		}
+		last = record.Request.ID
+		if records++; records == pageRecords || out.Len() >= pageBytes {
+			return errPageFull
+		}
+		return nil
+	})
+	if errors.Is(err, errPageFull) {
+		f.After = last
+		return out.Bytes(), true, nil
+	}
+	return out.Bytes(), false, err
 }
 
 // refuseSearch answers with the reason why a search failed.

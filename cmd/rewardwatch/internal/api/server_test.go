@@ -561,8 +561,16 @@ func TestErrorsOfConnectionsAreSampled(t *testing.T) {
 	if n := strings.Count(out.String(), "handshake"); n == 0 || n > 50 {
 		t.Errorf("1000 errors have %d lines", n)
 	}
-	log.Print("http: panic serving 192.0.2.1:5: oops\ngoroutine 1")
-	if !strings.Contains(out.String(), "oops") {
+	for range 1000 { // as if these were panics
+		log.Print(`http: TLS handshake error from 192.0.2.1:5: tls: client requested unsupported application protocols (["http: panic serving me"])`)
+	}
+	if n := strings.Count(out.String(), "unsupported"); n > 50 {
+		t.Errorf("1000 errors with a text of the client have %d lines", n)
+	}
+	for _, panicked := range []string{"http: panic serving 192.0.2.1:5: oops\ngoroutine 1", "http2: panic serving 192.0.2.1:5: ouch\ngoroutine 1"} {
+		log.Print(panicked)
+	}
+	if !strings.Contains(out.String(), "oops") || !strings.Contains(out.String(), "ouch") {
 		t.Error("a panic is not logged")
 	}
 }

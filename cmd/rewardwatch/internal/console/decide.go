@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// maxForm limits the size of a form, on a signed link's page and in the console, in bytes.
-const maxForm = 16 << 10
+// MaxForm limits the size of a form, on a signed link's page and in the console, in bytes.
+const MaxForm = 16 << 10
 
 // decideData is the content of a signed link's page, as text.
 type decideData struct {

@@ -150,9 +150,9 @@ func seeOther(w http.ResponseWriter, to string) {
 // notSeen is the value for a form that does not state how many entries its sender has seen.
 const notSeen = -1
 
-// parseForm parses a form of at most maxForm bytes.
+// parseForm parses a form of at most MaxForm bytes.
 func parseForm(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
 	if r.ParseForm() != nil {
 		return errBadForm
 	}

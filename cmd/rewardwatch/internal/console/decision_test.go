@@ -241,7 +241,7 @@ func TestWhatIsDecided(t *testing.T) {
 		"no reason":     {"rr_waits", "approve", 1, func(f url.Values) { f.Del("why") }, nil, 400, "the reason must have 1 to 1000", ""},
 		"nothing":       {"rr_waits", "", 1, nil, nil, 400, "either approve or reject or withdraw or resend it", ""},
 		"another":       {"rr_waits", "delete", 1, nil, nil, 400, "either approve or reject or withdraw or resend it", ""},
-		"large":         {"rr_waits", "approve", 1, func(f url.Values) { f.Set("why", strings.Repeat("x", maxForm)) }, nil, 400, "The form cannot be read.", ""},
+		"large":         {"rr_waits", "approve", 1, func(f url.Values) { f.Set("why", strings.Repeat("x", MaxForm)) }, nil, 400, "The form cannot be read.", ""},
 		"kept":          {"rr_waits", "approve", 1, func(f url.Values) { f.Del("by") }, nil, 400, `name="why" value="the new prices are known"`, ""},
 		"moved":         {"rr_waits", "reject", 2, nil, nil, 409, "No change: the request is awaiting approval now.", ""},
 		"nothing seen":  {"rr_waits", "reject", 1, func(f url.Values) { f.Del("seen") }, nil, 409, "No change: the request is", ""},

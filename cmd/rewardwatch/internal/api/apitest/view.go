@@ -119,10 +119,11 @@ func (v *FixedView) RetrainRequests(_ context.Context, f ledger.Filter) ([]ledge
 	return chosen[:min(f.Limit, len(chosen))], len(chosen) > f.Limit, v.Ledger
 }
 
-// RetrainRecords records the filter and visits all requests.
+// RetrainRecords records the filter and visits all requests after the one that it names.
 func (v *FixedView) RetrainRecords(_ context.Context, f ledger.Filter, each func(ledger.Record) error) error {
 	v.Filter = f
-	for _, q := range v.Ordered {
+	after := slices.IndexFunc(v.Ordered, func(q ledger.Request) bool { return q.ID == f.After })
+	for _, q := range v.Ordered[after+1:] {
 		if err := each(ledger.Record{Request: q, History: []ledger.StateChange{}}); err != nil {
 			return err
 		}
