@@ -34,7 +34,7 @@ func TestImagesHaveThePrograms(t *testing.T) {
 
 // The line of the image fails with the name of what is missing.
 func TestMissingProgramsAreNamed(t *testing.T) {
-	w := mustRun(t, "[python, deploy.py, --to, production]", "[sh, -c, 'ls && no-such-program && env']")
+	w := mustRun(t, "[python, deploy.py, --to, production]", "[sh, -c, 'ls; no-such-program; env']")
 	for i := range w.Artefacts {
 		if w.Artefacts[i].Path != "pipeline/Dockerfile" {
 			continue

@@ -40,6 +40,7 @@ func TestFaultsOfPrograms(t *testing.T) {
 		`from a import *; b()`:                   "",
 		`type X = int`:                           "",
 		`a = 1if b else 0or 2; c = 1.; d = .5e3`: "",
+		`print(1..real, 1_0..imag, 1.5.hex())`:   "",
 		`print(*a, **b, sep="")`:                 "",
 		`f = lambda x, *a, y=1: {x: a[1:]}`:      "",
 		`def f(a, /, *, b) -> int: return a`:     "",

@@ -26,7 +26,7 @@ func Code(text []byte) []byte {
 			i = end
 		default:
 			out = append(out, c)
-			head = head && strings.IndexByte(whiteSpace, c) >= 0
+			head = head && (strings.IndexByte(whiteSpace, c) >= 0 || strings.IndexByte(prefixes, c) >= 0)
 			first = c == '\n' || first && strings.IndexByte(prefixes, c) >= 0
 			i++
 		}

@@ -12,6 +12,7 @@ func TestCodeHasNoDocstrings(t *testing.T) {
 		"'''Trains.'''\nx = '''kept'''\n":                             "\nx = '''kept'''\n",
 		"def f():\n    r\"\"\"Says # so.\"\"\"\n    return 1 # one\n": "def f():\n    r\n    return 1 \n",
 		"'''Usage: it'''\nargs = docopt(__doc__)\n'''left out'''\n":   "'''Usage: it'''\nargs = docopt(__doc__)\n\n",
+		"\nr\"\"\"Usage: it\"\"\"\nargs = docopt(__doc__)\n":          "\nr\"\"\"Usage: it\"\"\"\nargs = docopt(__doc__)\n",
 		"print('''a\nb''', '''c''')":                                  "print('''a\nb''', '''c''')",
 	} {
 		if got := string(Code([]byte(text))); got != want {

@@ -30,12 +30,17 @@ const maxDefined = 100
 // ofRLlib and iterates are code that trains with RLlib, one iteration after another. Tune saves by itself.
 var (
 	ofRLlib  = regexp.MustCompile(`\b(?:ray\.rllib|from[ \t]+ray[ \t]+import[^\n]*\brllib)\b`)
-	iterates = regexp.MustCompile(`\b\w+\.train\([ \t]*\)`)
+	iterates = regexp.MustCompile(`\b(\w+)\.train\([ \t]*\)`)
 )
+
+// maxIterations bounds the calls of a file that are looked at.
+const maxIterations = 100
 
 // Fits reports whether code changes the weights of a model.
 func Fits(code string) bool {
-	return fits.MatchString(code) || ofRLlib.MatchString(code) && iterates.MatchString(code)
+	return fits.MatchString(code) || ofRLlib.MatchString(code) && slices.ContainsFunc(iterates.FindAllStringSubmatch(code, maxIterations), func(m []string) bool {
+		return !strings.Contains(code, m[1]+".eval(") // or else both only set the mode of a network
+	})
 }
 
 // Nothing reports whether none of the files of a training leaves a model: a function for it counts only if something names

@@ -39,6 +39,21 @@ func TestNothing(t *testing.T) {
 	}
 }
 
+func TestFits(t *testing.T) {
+	const rllib = "from ray.rllib.algorithms.ppo import PPOConfig\n"
+	for code, want := range map[string]bool{
+		rllib + "algo.train()\n":                true,
+		rllib + "model.train()\nmodel.eval()\n": false, // the modes of a network
+		rllib + "algo.train()\nmodel.eval()\n":  true,
+		"import torch\nmodel.train()\n":         false,
+		"import torch\nloss.backward()\n":       true,
+	} {
+		if got := Fits(code); got != want {
+			t.Errorf("%q: %v", code, got)
+		}
+	}
+}
+
 func TestOff(t *testing.T) {
 	const loop = "load_checkpoint = True\nif load_checkpoint:\n    agent.load_models()\nfor i in range(9):\n    agent.remember(obs)\n    if not load_checkpoint:\n        agent.learn()\n"
 	for code, want := range map[string]string{

@@ -9,7 +9,7 @@ import (
 func IsBare(base string) bool { return !strings.HasPrefix(base, "python:") }
 
 // ofDebian matches what the names of images of Debian and Ubuntu contain.
-var ofDebian = regexp.MustCompile(`debian|ubuntu|bookworm|bullseye|trixie|jammy|noble|slim`)
+var ofDebian = regexp.MustCompile(`debian|ubuntu|bookworm|bullseye|trixie|jammy|noble`)
 
 // IsDebian reports whether an image is certain to be one of Debian or Ubuntu, whose sh is dash.
 func IsDebian(base string) bool {

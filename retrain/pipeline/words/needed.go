@@ -12,10 +12,14 @@ import (
 var (
 	// byName matches a program that is looked for in PATH.
 	byName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*$`)
+	// ofShells are the builtins and the keywords of Bash and dash, which are no files in an image.
+	ofShells = strings.Fields("alias bg bind break builtin caller cd chdir command compgen complete compopt continue coproc declare dirs disown echo enable eval " +
+		"exec exit export false fc fg function getopts hash help history in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return " +
+		"select set shift shopt source suspend test time times trap true type typeset ulimit umask unalias unset wait")
 	// present are programs that every image of a pipeline has, like those of shells and of files.
-	present = slices.Concat(strings.Fields("sh python python3 echo printf test true false exit exec kill wait sleep mkdir"), builtins, ofFiles)
-	// choosing are commands after which a script may do without a program, or get it elsewhere.
-	choosing = strings.Fields("command type which hash alias export source . eval trap install pip pip3 apt apt-get apk")
+	present = slices.Concat(strings.Fields("sh python python3 sleep mkdir"), ofShells, builtins, keywords, ofFiles)
+	// choosing are commands after which a script may have ended, do without a program, or have it from elsewhere.
+	choosing = strings.Fields("command builtin enable type which hash alias source . eval trap exit exec return logout install pip pip3 apt apt-get apk yum dnf conda uv npm")
 )
 
 // packages are those of Debian with programs that commands of pipelines often run.
@@ -36,23 +40,25 @@ func Packages(programs []string) []string {
 }
 
 // Needed returns the programs that commands look for in PATH, in order, and those of them that they need whenever they run.
-// A script that may do without a program, or get it itself, needs none for certain.
+// An image is not built without the latter, so a program that a command may do without, or gets elsewhere, is none of them.
 func Needed(commands ...[]string) (all, certain []string) {
 	for _, words := range commands {
-		at := programOf(words)
+		named, at, sure := started(words)
+		all, certain = append(all, named...), append(certain, named...)
 		if at < 0 {
 			continue
 		}
-		for _, w := range words[:at+1] {
-			if byName.MatchString(w) {
-				all, certain = append(all, w), append(certain, w)
+		if byName.MatchString(words[at]) {
+			all = append(all, words[at])
+			if sure {
+				certain = append(certain, words[at])
 			}
 		}
 		if from, isScript := argument(words, at); isShell(words[at]) && isScript && from > 0 {
-			programs, sure := ofScript(path.Base(words[at]), words[from])
+			programs, needed := ofScript(path.Base(words[at]), words[from])
 			all = append(all, programs...)
 			if sure {
-				certain = append(certain, programs...)
+				certain = append(certain, needed...)
 			}
 		}
 	}
@@ -66,32 +72,133 @@ func unlike(programs []string) []string {
 	return slices.Compact(programs)
 }
 
-// ofScript returns the programs that a script names, and whether it runs all of them, one after another.
-func ofScript(shell, script string) (programs []string, sure bool) {
-	file, err := syntax.NewParser(syntax.Variant(languages[shell][0])).Parse(strings.NewReader(script[:min(len(script), maxScript)]), "")
-	if err != nil {
-		return nil, false
+// ofScript returns the programs that a script names, and those that it runs whenever it starts.
+func ofScript(shell, script string) (all, certain []string) {
+	if len(script) > maxScript {
+		return nil, nil
 	}
-	sure = true
+	file, err := syntax.NewParser(syntax.Variant(languages[shell][0])).Parse(strings.NewReader(script), "")
+	if err != nil {
+		return nil, nil
+	}
+	c := course{functions: map[string]bool{}}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
-		case *syntax.IfClause, *syntax.CaseClause, *syntax.WhileClause, *syntax.FuncDecl:
-			sure = false
-		case *syntax.BinaryCmd:
-			sure = sure && n.Op != syntax.OrStmt
-		case *syntax.Assign:
-			sure = sure && (n.Name == nil || n.Name.Value != "PATH")
+		case *syntax.FuncDecl:
+			c.functions[n.Name.Value] = true
 		case *syntax.CallExpr:
-			if len(n.Args) == 0 {
-				break
-			}
-			name := n.Args[0].Lit()
-			sure = sure && !slices.Contains(choosing, name)
-			if byName.MatchString(name) {
-				programs = append(programs, name)
+			if name := called(n); byName.MatchString(name) {
+				all = append(all, name)
 			}
 		}
 		return true
 	})
-	return programs, sure
+	if shell != "ksh" && shell != "zsh" { // which have builtins of their own
+		c.statements(file.Stmts, true)
+	}
+	return all, c.programs
+}
+
+// called returns the program of a call, "" if there is none or if it is not the same in every run.
+func called(call *syntax.CallExpr) string {
+	if len(call.Args) == 0 {
+		return ""
+	}
+	name, _ := literal(call.Args[0])
+	return name
+}
+
+// course collects the programs that a script runs whenever it starts. functions are those of the script.
+type course struct {
+	functions map[string]bool
+	programs  []string
+}
+
+// statements follows statements up to one after which nothing is certain. decides says that the last one decides whether
+// the script fails.
+func (c *course) statements(all []*syntax.Stmt, decides bool) {
+	for i, s := range all {
+		if c.chooses(s) {
+			return
+		}
+		c.statement(s, decides && i == len(all)-1)
+	}
+}
+
+// statement follows what a statement runs in any case. What is a condition is left out, as it may be there to find out
+// whether a program exists.
+func (c *course) statement(s *syntax.Stmt, decides bool) {
+	if s.Negated {
+		return
+	}
+	decides = decides && !s.Background
+	switch cmd := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		if name := called(cmd); byName.MatchString(name) {
+			c.programs = append(c.programs, name)
+		}
+		for _, a := range cmd.Assigns {
+			c.substitutions(a.Value)
+		}
+		c.substitutions(cmd.Args...)
+	case *syntax.BinaryCmd:
+		switch {
+		case cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll:
+			c.statement(cmd.X, false)
+			c.statement(cmd.Y, decides)
+		case cmd.Op == syntax.AndStmt && decides:
+			c.statement(cmd.X, true)
+		}
+	case *syntax.Block:
+		c.statements(cmd.Stmts, decides)
+	case *syntax.Subshell:
+		c.statements(cmd.Stmts, decides)
+	case *syntax.TimeClause:
+		if cmd.Stmt != nil {
+			c.statement(cmd.Stmt, decides)
+		}
+	}
+}
+
+// substitutions follows the commands whose output is part of words.
+func (c *course) substitutions(words ...*syntax.Word) {
+	for _, w := range words {
+		if w != nil {
+			c.parts(w.Parts)
+		}
+	}
+}
+
+func (c *course) parts(parts []syntax.WordPart) {
+	for _, part := range parts {
+		switch part := part.(type) {
+		case *syntax.CmdSubst:
+			c.statements(part.Stmts, false)
+		case *syntax.DblQuoted:
+			c.parts(part.Parts)
+		}
+	}
+}
+
+// chooses reports whether a statement may end the script, or change which program a name means.
+func (c *course) chooses(s *syntax.Stmt) (found bool) {
+	syntax.Walk(s, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.FuncDecl: // which runs only when it is called
+			return false
+		case *syntax.Assign:
+			found = found || n.Name != nil && n.Name.Value == "PATH"
+		case *syntax.CallExpr:
+			name := called(n)
+			found = found || slices.Contains(choosing, name) || c.functions[name] || slices.ContainsFunc(n.Args, installs)
+		}
+		return !found
+	})
+	return found
+}
+
+// installs reports whether with a word a command may install a program, or set PATH as in export PATH=bin:$PATH.
+func installs(word *syntax.Word) bool {
+	first, _ := word.Parts[0].(*syntax.Lit)
+	return word.Lit() == "install" || first != nil && (strings.HasPrefix(first.Value, "PATH=") || word.Lit() == "PATH")
 }

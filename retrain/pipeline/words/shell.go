@@ -60,10 +60,61 @@ var (
 	needsNext = regexp.MustCompile(`^-[A-Za-z]*[ceEmWX]$`)
 )
 
+// options are those of a program that starts another one.
+type options struct {
+	alone *regexp.Regexp // with their values or without any, if they leave open neither whether the other starts nor from where
+	next  *regexp.Regexp // whose value is the next word
+}
+
+// optionsOf returns the options of a program: the letters of those without a value, of those with one, and the long names
+// of the latter.
+func optionsOf(plain, valued, long string) options {
+	return options{
+		regexp.MustCompile(`^(?:--?|-[` + plain + `]+|-[` + plain + `]*[` + valued + `].+|--(?:` + long + `)=.*)$`),
+		regexp.MustCompile(`^(?:-[` + plain + `]*[` + valued + `]|--(?:` + long + `))$`),
+	}
+}
+
+// starting are programs that start another one, and their options.
+var starting = map[string]options{
+	"env":     optionsOf("v", "uC", "unset|chdir"),
+	"exec":    optionsOf("l", "a", "argv0"),
+	"nice":    optionsOf("0-9", "n", "adjustment"),
+	"sudo":    optionsOf("ABbEHkNnPS", "CDghpRrTtUu", "user|group|host|prompt|chdir|chroot|close-from|command-timeout|role|type|other-user"),
+	"stdbuf":  optionsOf("_", "ioe", "input|output|error"),
+	"time":    optionsOf("apv", "fo", "format|output"),
+	"timeout": optionsOf("fpv", "ks", "kill-after|signal"),
+}
+
 // programOf returns the index of the program that a command runs in the end, after programs such as env and sudo and their
 // options, or -1.
 func programOf(words []string) int {
-	return slices.IndexFunc(words, func(w string) bool { return !beforeShell.MatchString(w) })
+	_, at, _ := started(words)
+	return at
+}
+
+// started returns the programs such as env and sudo that a command begins with, the index of the program that they start in
+// the end or -1, and whether they start it whenever they run, and as the image would.
+func started(words []string) (before []string, at int, sure bool) {
+	sure = true
+	var own options
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		switch known := own.next != nil; {
+		case !beforeShell.MatchString(word):
+			return before, i, sure
+		case byName.MatchString(word):
+			before, own = append(before, word), starting[word]
+		case known && own.next.MatchString(word):
+			i++
+			sure = sure && i < len(words) && words[i] != "PATH"
+		case strings.HasPrefix(word, "-"):
+			sure = sure && known && own.alone.MatchString(word) && word != "-" && !strings.HasSuffix(word, "PATH")
+		case strings.HasPrefix(word, "PATH="):
+			sure = false
+		}
+	}
+	return before, -1, false
 }
 
 // notProgram returns what is wrong with word i of a command as a program, "" for nothing or if it is none.

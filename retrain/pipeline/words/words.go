@@ -38,7 +38,7 @@ var (
 	ofOperators = regexp.MustCompile(`[&|;<>$]|\s-`)
 	// beforeShell matches the words that may precede a shell which the command starts: programs such as env and sudo, and their
 	// options, settings and times.
-	beforeShell = regexp.MustCompile(`^(-.*|\w+=.*|[0-9]+[smhd]?|env|exec|nice|nohup|sudo|time|timeout|setsid|stdbuf)$`)
+	beforeShell = regexp.MustCompile(`^(-.*|\w+=.*|[0-9]+(?:\.[0-9]+)?[smhd]?|env|exec|nice|nohup|sudo|time|timeout|setsid|stdbuf)$`)
 )
 
 var shells = strings.Fields("sh bash dash ash ksh zsh")
