@@ -151,7 +151,7 @@ print(code, sorted(report["environments"]), report["broken"])
 // What the training may use, and who owns what a container writes, holds on a machine of one's own too.
 func TestContainersOfAMachineHaveTheirLimits(t *testing.T) {
 	w := mustRun(t)
-	for file, want := range map[string]string{"pipeline/run.sh": "train | evaluate) resources=\"--cpus 2 --memory 4g", "pipeline/Makefile": `run --rm --user "$$(id -u):$$(id -g)" train pipeline/stages/evaluate.sh`} {
+	for file, want := range map[string]string{"pipeline/run.sh": "train | evaluate) resources=\"--cpus 2 --memory 4g --shm-size 4g", "pipeline/compose.yaml": "    shm_size: 4g", "pipeline/Makefile": `run --rm --user "$$(id -u):$$(id -g)" train pipeline/stages/evaluate.sh`} {
 		if text := artefact(t, w, file); !strings.Contains(text, want) {
 			t.Errorf("%s: no %q in\n%s", file, want, text)
 		}

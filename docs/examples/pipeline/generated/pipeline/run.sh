@@ -29,7 +29,7 @@ if [ "$work" != work ]; then
   [ "$1" != train ] || find work/runs -mindepth 1 -maxdepth 1 -mtime +9 -exec rm -rf {} + || true
 fi
 case $1 in
-train | evaluate) resources="--cpus 2 --memory 4g" ;;
+train | evaluate) resources="--cpus 2 --memory 4g --shm-size 4g" ;;
 *) resources= ;;
 esac
 secrets=
