@@ -201,7 +201,7 @@ func chartRefuses(t *testing.T, binary, chart string) {
 		"password of scrapes":  {set: "serviceMonitor.basicAuth.password=hunter2", want: "at '/serviceMonitor/basicAuth/password': got string, want object"},
 		"token of scrapes":     {set: "serviceMonitor.authorization.credentials=hunter2", want: "at '/serviceMonitor/authorization/credentials': got string, want object"},
 		"scrapes refused":      {config: authed, set: "serviceMonitor.enabled=true", want: "http.require_token blocks scrapes by Prometheus; set serviceMonitor.authorization.credentials"},
-		"two ways of scrapes":  {set: "serviceMonitor.enabled=true,serviceMonitor.basicAuth.username.name=a,serviceMonitor.basicAuth.username.key=b," + scrapeToken, want: "exclude each other"},
+		"two ways of scrapes":  {set: "serviceMonitor.enabled=true,serviceMonitor.basicAuth.username.name=a,serviceMonitor.basicAuth.username.key=b," + scrapeToken, want: "cannot be combined"},
 		"digest":               {set: "image.digest=latest", want: "at '/image/digest': 'latest' does not match"},
 		"size":                 {set: "persistence.size=big", want: "at '/persistence/size': 'big' does not match"},
 		"time to stop":         {set: "terminationGracePeriodSeconds=5", want: "minimum: got 5, want 25"},

@@ -131,7 +131,7 @@ func (g ruleGroups) falseAlarmBudgetSpent() rule {
 			{
 				name: "an incident every hour", at: "2h", series: []inputSeries{opened("0+1x24 24+0x200"), units("0+1x200"), budget},
 				fires: []expectedAlert{g.fires(" has more incidents than its budget allows", "24 incidents opened in 30 days, far more than the false alarm budget "+
-					"allows. Either the policy drifts this often, or its baseline is out of date. To check, run "+
+					"allows. Either the policy drifts this often, or its baseline is out of date. To find out, run "+
 					"`rewardwatch calibrate` on recent telemetry.")},
 			},
 			{name: "as many as expected by chance", at: "2h", series: []inputSeries{opened("0+1x2 2+0x200"), units("0+3x200"), budget}},

@@ -18,7 +18,7 @@ func TestE2EPythonReadsWhatIsExported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(docs), "\nIn Python, ")
+	_, section, _ := strings.Cut(string(docs), "\n## Reading the data in Python\n")
 	_, after, found := strings.Cut(section, "```python\n")
 	script, _, ends := strings.Cut(after, "```")
 	if !found || !ends {

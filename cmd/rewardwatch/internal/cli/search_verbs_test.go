@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"reflect"
 	"strings"
@@ -16,6 +17,9 @@ import (
 // A client must not mistake a part of the ledger for the whole.
 func TestRecordsThatBreakOff(t *testing.T) {
 	v := apitest.Storied().View
+	for i := range 150 { // more than are read before the answer begins
+		v.Ordered = append(v.Ordered, ledger.Request{ID: fmt.Sprint("rr_more", i), Policy: "ranker", State: ledger.StateMet})
+	}
 	v.Ledger = errors.New("the disk is gone")
 	served := httptest.NewServer(viewServer(t, api.Config{}, v, &apitest.FixedOrders{}).Handler())
 	defer served.Close()
