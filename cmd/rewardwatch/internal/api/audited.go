@@ -76,7 +76,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 // ofAnyone reports whether a route is for people who have shown nothing yet. Their requests can be refused before it is
 // known who they are.
 func ofAnyone(pattern string) bool {
-	return pattern == "POST /login" || pattern == "POST /retrain/{id}/decide"
+	return pattern == "POST "+loginPath || pattern == "POST "+decidePath
 }
 
 // variables returns the values of a route's variables in a URL.

@@ -17,8 +17,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 )
 
-// Reasons why a request may not change state or read profiles, in addition to access.ErrUnknown, for errors.Is. The client sees their
-// text.
+// Reasons why a request may not change state or read profiles, in addition to access.ErrUnknown, for errors.Is. The
+// client sees their text.
 var (
 	errNotLocal = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
 		"on the same machine can do so. They must use a loopback address and Content-Type: application/json or application/x-ndjson")

@@ -2,13 +2,10 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -18,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
@@ -27,7 +23,6 @@ import (
 const (
 	rendersAtOnce  = 8
 	unreadAnswers  = 64 << 20
-	unreadForms    = 8 << 20          // of pages for people who are not logged in
 	answerPatience = 10 * time.Second // for the client to read one piece
 	answerPiece    = 64 << 10
 )
@@ -62,13 +57,6 @@ func newScrapes(next http.Handler) *scrapes {
 	}
 	s.Dropped.WithLabelValues("busy")
 	s.Dropped.WithLabelValues("unread")
-	return s
-}
-
-// newForms returns slots for small pages.
-func newForms() *scrapes {
-	s := newScrapes(nil)
-	s.most = unreadForms
 	return s
 }
 
@@ -136,65 +124,6 @@ func refuseTurn(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_, _ = w.Write([]byte(`{"error":"too many concurrent requests: try again later"}` + "\n")) // a client that has disconnected needs no answer
 }
-
-// pagesInTurn registers the routes of the console. Its pages take their turns: their size depends on telemetry, and
-// clients that read nothing would keep as many of them in memory as they have streams. A form of somebody who may not
-// send it is answered with a page, too. Those of others do not wait, so that clients that only read cannot delay them.
-//
-// Holders of signed links have turns of their own, or strangers could keep them from deciding. So has the login page.
-type pagesInTurn struct {
-	*routes
-	reads, logins, links *scrapes
-	acts                 func(*http.Request) bool                              // reports whether a request is from a person who may change something
-	signed               func(ctx context.Context, request, token string) bool // reports whether the token of a link is genuine
-}
-
-// Handle implements pages.Mux.
-func (p pagesInTurn) Handle(pattern string, h http.Handler) {
-	if pattern == assetsRoute {
-		p.routes.Handle(pattern, h)
-		return
-	}
-	method, path, _ := strings.Cut(pattern, " ")
-	p.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		token := r.URL.Query().Get("token")
-		if method != http.MethodGet {
-			if p.acts(r) {
-				h.ServeHTTP(w, r)
-				return
-			}
-			token = received(w, r).Get("token")
-		}
-		turns := p.reads
-		if path == "/login" {
-			turns = p.logins
-		} else if path == "/retrain/{id}/decide" && p.signed(r.Context(), r.PathValue("id"), token) {
-			turns = p.links
-		}
-		turns.inTurn(h.ServeHTTP)(w, r)
-	})
-}
-
-// maxReceived is more than any form may have, in bytes.
-const maxReceived = pages.MaxForm + 1
-
-// received reads the form of a request, so that a client that sends it slowly does not do so in its turn. The handler
-// can read it again, and refuses it if it is invalid.
-func received(w http.ResponseWriter, r *http.Request) url.Values {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReceived))
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{cmp.Or(err, io.EOF)}))
-	form, _ := url.ParseQuery(string(body))
-	return form
-}
-
-// failing is a reader without content.
-type failing struct{ err error }
-
-// Read implements io.Reader.
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// assetsRoute is the route of embedded files, which take no memory.
-const assetsRoute = "GET /static/{file...}"
 
 // render renders an answer of approximately the given size, and frees the slot.
 func (s *scrapes) render(r *http.Request, next http.Handler, size int) *rendered {

@@ -33,7 +33,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
@@ -130,11 +129,7 @@ type Server struct {
 	failed    chan error
 	Guesses   *guesses // counts wrong tokens
 	Scrapes   *scrapes
-	lists     *scrapes // for routes whose answers grow with the number of streams; its drops are not exported
-	records   *scrapes // for retrain requests as NDJSON, which are not rendered first
-	logins    *scrapes // for the login page
-	links     *scrapes // for pages of genuine signed links
-	reads     *scrapes // for other pages, and for routes whose answers grow with one policy or request; its drops are not exported
+	turns
 }
 
 // endpoint is one address on which the server listens.
@@ -155,8 +150,7 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 		stopping: make(chan struct{}), TelemetryOf: func(string) TelemetryReceiver { return nil },
 	}
 	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
-	s.lists, s.reads, s.records = newScrapes(nil), newScrapes(nil), newScrapes(nil)
-	s.logins, s.links = newForms(), newForms()
+	s.turns = newTurns()
 	err := s.holders.Check()
 	if err != nil {
 		return nil, err
@@ -392,24 +386,12 @@ func (s *Server) routes(people session.Access) (*routes, *pages.Console, map[str
 	mux.HandleFunc(sessions, s.guarded(s.listSessions, access.Administer))
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
 	console := pages.New(s.view, consoleOrders{s}, s.Requests, people, func() time.Time { return s.Now() }, s.log)
-	console.Register(pagesInTurn{routes: mux, reads: s.reads, logins: s.logins, links: s.links, signed: s.signed, acts: func(r *http.Request) bool {
+	console.Register(pagesInTurn{routes: mux, turns: s.turns, signed: s.signed, acts: func(r *http.Request) bool {
 		who, err := people.Admit(r, s.Now())
 		return err == nil && who.Role.Permits(access.Act)
 	}})
 	s.registerSignIn(mux, people, console)
 	return mux, console, rights
-}
-
-// signed reports whether the token of a link to a request is genuine, although it may be too late to use it.
-func (s *Server) signed(ctx context.Context, request, token string) bool {
-	if s.Requests == nil || token == "" {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerPatience)
-	defer cancel()
-	_, err := s.Requests.LinkedRequest(ctx, request, token)
-	_, late := errors.AsType[*ledger.StateError](err)
-	return err == nil || late || errors.Is(err, retrain.ErrLinkExpired)
 }
 
 // Handler returns the handler of all paths except those of the profiler.

@@ -172,7 +172,7 @@ func (s *Server) of(name string) *Server {
 	own := &Server{
 		cfg: s.cfg, holders: s.holders, view: view, Orders: tenantOrders{of: s.Orders, view: view}, Now: func() time.Time { return s.Now() }, log: s.log,
 		web: s.web, Audit: s.Audit, provider: s.provider, sessions: s.sessions, Shared: s.Shared, stopping: s.stopping, Guesses: s.Guesses,
-		Scrapes: s.Scrapes, lists: s.lists, reads: s.reads, logins: s.logins, links: s.links, records: s.records,
+		Scrapes: s.Scrapes, turns: s.turns,
 		reload: func() error { return errors.New("not for tenants") },
 	}
 	if s.Requests != nil {
