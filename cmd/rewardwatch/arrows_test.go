@@ -112,7 +112,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/keep":     {"retrain/pipeline/secrets"},
 		"retrain/pipeline/keywords": {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/yamlfile"},
 		"retrain/pipeline/machines": {"retrain/pipeline/strict"},
-		"retrain/pipeline/oneline":  nil,
+		"retrain/pipeline/oneline":  {"retrain/pipeline/pytext"},
 		"retrain/pipeline/words":    {"ingest/nearest", "retrain/pipeline/oneline"},
 		"retrain/apiurl":            nil,
 		"retrain/pipeline/modules":  {"retrain/pipeline/pytext"},

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // Python returns the syntax error of a Python program of one line, such as the argument of python -c. It is "" if the
@@ -32,8 +34,8 @@ var (
 )
 
 var (
-	keywords = strings.Fields("and as assert async await break class continue def del elif else except finally for from global if import in is lambda " +
-		"nonlocal not or pass raise return try while with yield")
+	// constants are the keywords that are operands.
+	constants = strings.Fields("False None True")
 	// compound are the keywords that begin statements with a block, which can only begin a line.
 	compound = strings.Fields("class def for if while with")
 	// laterLines are the keywords of statements that need a line before or after them.
@@ -110,6 +112,12 @@ func lineFault(program string, nested bool) string {
 	if len(open) > 0 {
 		return "must be valid Python: " + open[len(open)-1] + " is not closed"
 	}
+	return unfinished(all, block, colon)
+}
+
+// unfinished returns what a program without open brackets lacks at its end. block is the keyword that it begins with if
+// that needs a colon, and colon says whether there is one.
+func unfinished(all []token, block string, colon bool) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -145,7 +153,7 @@ func tokens(program string, nested bool) (all []token, fault string) {
 			}
 			t.kind = ofString
 		} else if length = len(name.FindString(rest)); length > 0 {
-			if t.kind = ofName; slices.Contains(keywords, rest[:length]) {
+			if t.kind = ofName; pytext.IsKeyword(rest[:length]) && !slices.Contains(constants, rest[:length]) {
 				t.kind = ofKeyword
 			}
 		} else if length = len(number.FindString(rest)); length > 0 {

@@ -5,9 +5,19 @@ import (
 	"strings"
 )
 
+// onlyOnConda are patterns of packages that PyPI does not have, or that are no packages of Python.
+var onlyOnConda = strings.Fields(`
+	_.* lib.* ld_impl.* mkl.* cuda.* cudnn pytorch-cuda pytorch-mutex openssl ca-certificates certifi blas
+	sqlite zlib zstd xz tk ncurses readline intel-openmp ffmpeg jpeg freetype bzip2 ninja gmp nettle openh264
+	lame gnutls swig cmake gcc.* gxx.* conda.* tzdata nodefaults mamba micromamba lz4-c openjpeg icu qt.* expat
+	fontconfig vc vc14_runtime vs20[0-9]+_.* ucrt msys2.* m2w64.* .*-base python_abi kernel-headers.* sysroot.*
+	binutils.* llvm-openmp glib dbus gst.* xorg.* cairo pango harfbuzz pixman giflib lcms2 lerc pcre2? x26[45]
+	aom dav1d svt-av1 alsa-lib nspr nss krb5 c-ares yaml mesa.* patchelf git make pkg-config nodejs openblas
+`)
+
 var (
 	condaLine = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s,]+(?:,\s*[<>=~!]=?[^#=\s,]+)*)?(=[\w.]+)?\s*(?:#.*)?$`)
-	condaOnly = regexp.MustCompile(`^(_.*|lib.*|ld_impl.*|mkl.*|cuda.*|cudnn|pytorch-cuda|pytorch-mutex|openssl|ca-certificates|certifi|blas|sqlite|zlib|zstd|xz|tk|ncurses|readline|intel-openmp|ffmpeg|jpeg|freetype|bzip2|ninja|gmp|nettle|openh264|lame|gnutls|swig|cmake|gcc.*|gxx.*|conda.*|tzdata|nodefaults|mamba|micromamba|lz4-c|openjpeg|icu|qt.*|expat|fontconfig|vc|vc14_runtime|vs20[0-9]+_.*|ucrt|msys2.*|m2w64.*|.*-base|python_abi|kernel-headers.*|sysroot.*|binutils.*|llvm-openmp|glib|dbus|gst.*|xorg.*|cairo|pango|harfbuzz|pixman|giflib|lcms2|lerc|pcre2?|x26[45]|aom|dav1d|svt-av1|alsa-lib|nspr|nss|krb5|c-ares|yaml|mesa.*|patchelf|git|make|pkg-config|nodejs|openblas)$`)
+	condaOnly = regexp.MustCompile("^(?:" + strings.Join(onlyOnConda, "|") + ")$")
 	condaGit  = regexp.MustCompile(`^\s*-\s+(git\+\S+)`)
 )
 

@@ -13,11 +13,11 @@ var (
 	// byName matches a program that is looked for in PATH.
 	byName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*$`)
 	// ofShells are the builtins and the keywords of Bash and dash, which are no files in an image.
-	ofShells = strings.Fields("alias bg bind break builtin caller cd chdir command compgen complete compopt continue coproc declare dirs disown echo enable eval " +
-		"exec exit export false fc fg function getopts hash help history in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return " +
-		"select set shift shopt source suspend test time times trap true type typeset ulimit umask unalias unset wait")
+	ofShells = slices.Concat(builtins, strings.Fields("bind builtin caller chdir command compgen complete compopt coproc dirs disown echo enable eval exec exit false "+
+		"fc function help history in kill logout mapfile printf pwd readarray select suspend test time times true type "+
+		"wait"))
 	// present are programs that every image of a pipeline has, like those of shells and of files.
-	present = slices.Concat(strings.Fields("sh python python3 sleep mkdir"), ofShells, builtins, keywords, ofFiles)
+	present = slices.Concat(strings.Fields("sh python python3 sleep mkdir"), ofShells, keywords, ofFiles)
 	// choosing are commands after which a script may have ended, do without a program, or have it from elsewhere.
 	choosing = strings.Fields("command builtin enable type which hash alias source . eval trap exit exec return logout install pip pip3 apt apt-get apk yum dnf conda uv npm")
 )

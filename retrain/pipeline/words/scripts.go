@@ -135,9 +135,8 @@ var (
 	python          = regexp.MustCompile(`^(?:python|pypy)(?:3[0-9.]*)?$`)
 	// pythonProgram matches the option before a program of Python, after other options in the same word.
 	pythonProgram = regexp.MustCompile(`^-[bBdEhiIOPqRsSuvVx]*c$`)
-	// pythonOption matches the other options of Python, and those that take the next word.
-	pythonOption = regexp.MustCompile(`^-`)
-	pythonNext   = regexp.MustCompile(`^(?:-[bBdEiIOPqRsSuvx]*[WX]|--check-hash-based-pycs)$`)
+	// pythonNext matches the options of Python that take the next word.
+	pythonNext = regexp.MustCompile(`^(?:-[bBdEiIOPqRsSuvx]*[WX]|--check-hash-based-pycs)$`)
 )
 
 // programFault returns what is wrong with word i of a command as the script of a shell, or as a program of Python. dash
@@ -165,7 +164,7 @@ func ofPython(words []string, i int) bool {
 			return j == i-1
 		case pythonNext.MatchString(word):
 			j++
-		case !pythonOption.MatchString(word):
+		case !strings.HasPrefix(word, "-"):
 			return false
 		}
 	}
