@@ -77,8 +77,8 @@ func (b *bandit) unit() *ingest.Unit {
 	return u
 }
 
-// Decisions without observations have a law of their rewards given the action. While a policy learns, rewards that move by one
-// standard deviation are found, in both directions, and learning alone moves nothing.
+// Decisions without observations have a law of their rewards given the action. While a policy learns, rewards that move
+// by one standard deviation are found, in both directions, and learning alone moves nothing.
 func TestSimChangedRewardsOfBandits(t *testing.T) {
 	const runs, before, after = 5, 1500, 160
 	all := changesFound{T: t, runs: runs}

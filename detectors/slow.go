@@ -23,8 +23,8 @@ type Slow struct {
 // Within returns a Slow that tolerates the same shift in both directions.
 func Within(tolerated float64) Slow { return Slow{Higher: tolerated, Lower: tolerated} }
 
-// At returns the shift that is tolerated at a unit, which is at most most. valueOf returns the value of an earlier unit, or NaN
-// if it has none. mean is the mean of the baseline, and f its dependence factor.
+// At returns the shift that is tolerated at a unit, which is at most most. valueOf returns the value of an earlier
+// unit, or NaN if it has none. mean is the mean of the baseline, and f its dependence factor.
 func (s Slow) At(ordinal int64, valueOf func(int64) float64, mean, f, most float64) Slow {
 	to := (ordinal - latelyUnits) / slowEvery * slowEvery
 	if s.to == to && to > 0 {

@@ -87,8 +87,8 @@ func (v *Vocabulary) states() int {
 	return len(v.States) / len(v.Names)
 }
 
-// leastCell returns the number of steps from which a situation is known. A law of rewards given an action alone is that of few
-// situations, of which a policy that learns visits some more and more.
+// leastCell returns the number of steps from which a situation is known. It is larger for decisions without observations:
+// they have few situations, and a policy that learns visits some of these more and more.
 func (v *Vocabulary) leastCell() int {
 	if v.bare() {
 		return leastRows

@@ -43,9 +43,9 @@ func Compare(streams []*stream.Stream, units int, e stream.Ends) {
 // follows reports whether the evidence of the quantity may count less at some hours.
 func follows(q *stream.Quantity) bool { return q.Mix == nil && q.Ranks != nil && q.Walks() != nil }
 
-// compared returns the scores of quantities by unit, NaN where a unit has none. It omits learned quantities, which are scored
-// differently in the baseline than later, and quantities that equal another one, such as the return of single steps, which
-// equals the reward.
+// compared returns the scores of quantities by unit, NaN where a unit has none. It omits learned quantities, which are
+// scored differently in the baseline than later, and quantities that equal another one, such as the return of single
+// steps, which equals the reward.
 func compared(streams []*stream.Stream, units int, e stream.Ends) (series [][]float64) {
 	var used []*stream.Quantity
 	for _, primary := range []bool{true, false} {

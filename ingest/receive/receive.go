@@ -189,9 +189,9 @@ func (v *reservation) take(n int) error {
 
 func (v *reservation) release() { v.in.add(v.tenant, -v.n) }
 
-// decompressed decompresses a whole body, whose encoding is known. It begins only when all of the body has arrived, and does not do so for many
-// bodies at once: a decoder may need maxWindow bytes, which a client that sends the rest slowly would otherwise occupy
-// with a few bytes.
+// decompressed decompresses a whole body, whose encoding is known. It begins only when all of the body has arrived, and
+// does not do so for many bodies at once: a decoder may need maxWindow bytes, which a client that sends the rest slowly
+// would otherwise occupy with a few bytes.
 func (r *Receiver) decompressed(ctx context.Context, encoding string, body []byte, taken *reservation) ([]byte, error) {
 	if encoding == "" || encoding == "identity" {
 		return body, nil
