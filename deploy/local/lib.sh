@@ -56,9 +56,9 @@ wait_port_free() {
   done
 }
 
-# wait_ready NAME DIR READY: polls for READY_WITHIN seconds (120), and fails immediately if the process has exited.
+# wait_ready NAME DIR READY: polls for READY_WITHIN seconds (300, as servers start while tests are compiled), and fails immediately if the process has exited.
 wait_ready() {
-  local name=$1 dir=$2 ready=$3 deadline=$((SECONDS + ${READY_WITHIN:-120}))
+  local name=$1 dir=$2 ready=$3 deadline=$((SECONDS + ${READY_WITHIN:-300}))
   until "$ready"; do
     if ! kill -0 "$(cat "$dir/$name.pid")" 2>/dev/null || ((SECONDS > deadline)); then
       echo "$name did not become ready; last lines of $dir/$name.log:" >&2
