@@ -56,7 +56,8 @@ wait_port_free() {
   done
 }
 
-# wait_ready NAME DIR READY: polls for READY_WITHIN seconds (300, as servers start while tests are compiled), and fails immediately if the process has exited.
+# wait_ready NAME DIR READY: polls for READY_WITHIN seconds (300, as servers start while tests are compiled), and fails
+# immediately if the process has exited.
 wait_ready() {
   local name=$1 dir=$2 ready=$3 deadline=$((SECONDS + ${READY_WITHIN:-300}))
   until "$ready"; do
