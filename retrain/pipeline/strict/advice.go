@@ -8,10 +8,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// inQuotes ends the message of yamlfile about a number, true or false where a text must be.
+// inQuotes is the end of yamlfile's message about a number, true or false in place of a string.
 const inQuotes = "; put it in quotes"
 
-// needUnits are the values that need a unit or another form, so that quotes alone would not help.
+// needUnits describes the values that need a unit or another form, for which quotes are not enough.
 var needUnits = map[string]string{
 	"training.memory": "a size such as 4Gi", "training.storage": "a size such as 10Gi", "training.timeout": "a duration such as 90m, 6h or 2d",
 	"gate.within": "a duration such as 90m, 6h or 2d", "gate.every": "a duration such as 5m or 1h", "model.timeout": "a duration such as 2m",
@@ -20,8 +20,8 @@ var needUnits = map[string]string{
 	"monitoring.service": "a URL", "trigger.url": "a URL", "trigger.repository": "owner/name",
 }
 
-// Advised returns the problems with better advice for values that need a unit or another form: what they must be, instead
-// of that they need quotes.
+// Advised returns problems with a better message for values that need a unit or another form: the message says which
+// form, instead of recommending quotes.
 func Advised(problems []yamlfile.Problem) []yamlfile.Problem {
 	out := slices.Clone(problems)
 	for i, p := range out {
@@ -33,15 +33,15 @@ func Advised(problems []yamlfile.Problem) []yamlfile.Problem {
 	return out
 }
 
-// consequence is a problem that another one causes.
+// consequence describes a problem that another problem causes.
 type consequence struct {
-	cause string         // the path of the other one, or the beginning of it before a bracket
-	path  *regexp.Regexp // of the problem
-	says  string         // part of its message
-	unset bool           // whether it is of a default alone, which any problem of the other one makes wrong
+	cause string         // path of the causing problem, or what precedes a bracket in it
+	path  *regexp.Regexp // matches the path of the caused problem
+	says  string         // part of the caused problem's message
+	unset bool           // whether the caused problem concerns a default, which any problem of the cause makes wrong
 }
 
-// isCause reports whether a problem leaves open what the value is meant to be.
+// isCause reports whether a problem leaves the intended value unknown.
 func (c consequence) isCause(o yamlfile.Problem) bool {
 	here := o.Path == c.cause || strings.HasPrefix(o.Path, c.cause+"[")
 	return here && (c.unset || strings.HasPrefix(o.Message, "must be one of") || strings.HasPrefix(o.Message, "must not be empty"))
@@ -58,7 +58,7 @@ var consequences = []consequence{
 	{"project", regexp.MustCompile(`^(policy|image)$`), "", true},
 }
 
-// Causes returns the problems without those that follow from another one, which disappear when that one is corrected.
+// Causes returns problems without those that follow from another problem and disappear when it is corrected.
 func Causes(problems []yamlfile.Problem) []yamlfile.Problem {
 	follows := func(p yamlfile.Problem) bool {
 		return slices.ContainsFunc(consequences, func(c consequence) bool {
@@ -75,10 +75,10 @@ func Causes(problems []yamlfile.Problem) []yamlfile.Problem {
 	return out
 }
 
-// answers are the keys of guards that take one of these words.
+// answers maps keys of guards to the words that they accept.
 var answers = map[string]string{"on_silence": "keep, hold or fallback", "then": "warn, hold or fallback"}
 
-// Guards reports the words in guards that only YAML 1.1 takes for booleans.
+// Guards reports words in guards that only YAML 1.1 reads as booleans, such as on.
 func Guards(guards yamlfile.Value) []yamlfile.Problem {
 	problems := yamlfile.OtherBooleans("guards", guards)
 	for i, p := range problems {

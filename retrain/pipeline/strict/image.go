@@ -10,8 +10,8 @@ var (
 	numbers = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+)*`)
 )
 
-// Moves reports whether the tag of an image is given to other images as they appear: that of a branch such as
-// latest-py3, or a version of one of Docker's own images without its last number, such as python:3.12-slim.
+// Moves reports whether the tag of an image can later refer to another image: a branch such as latest-py3, or a version
+// of an official Docker image without its last number, such as python:3.12-slim.
 func Moves(image string) bool {
 	if strings.Contains(image, "@") {
 		return false

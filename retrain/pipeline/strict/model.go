@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ModelURL returns what is wrong with the URL of an endpoint: what is sent to it must not cross a network in clear text.
+// ModelURL returns what is wrong with the URL of a model's endpoint. Requests must not cross a network in clear text.
 func ModelURL(text string) error {
 	u, err := url.Parse(text)
 	if err == nil && u.Port() != "" && !IsPort(u.Port()) {
@@ -32,7 +32,7 @@ func ModelURL(text string) error {
 	return nil
 }
 
-// Below returns the path of a file relative to a directory, "" if it is not below it.
+// Below returns the path of a file relative to a directory, or "" if the file is not below it.
 func Below(dir, file string) string {
 	whole, err := filepath.Abs(dir)
 	if err != nil || file == "" {

@@ -8,11 +8,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// attribute matches the names of Python, in any alphabet.
+// attribute matches Python identifiers, in any alphabet.
 var attribute = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_]*$`)
 
-// Attribute returns what is wrong with the name of a parameter of a simulation, which is an attribute of the environment;
-// "" for nothing.
+// Attribute returns what is wrong with the name of a simulation parameter, which is an attribute of the environment, or
+// "" if the name is valid.
 func Attribute(name string) string {
 	switch {
 	case !attribute.MatchString(name):

@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// Placeholder stands in a proposed file for what a person must fill in.
+// Placeholder marks a value that a person must fill in in a proposed file.
 const Placeholder = "CHANGE-ME"
 
-// Unprintable returns what forbids a value in every artefact, "" without anything. Braces would be templates of the
-// orchestrators, private-use characters mark where a value is.
+// Unprintable returns why a value must not appear in any artefact, or "". Orchestrators would expand double braces as
+// templates, and private-use characters mark the places of values in the artefacts.
 func Unprintable(s string) string {
 	switch {
 	case strings.ContainsFunc(s, func(r rune) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// IsBlank reports whether a file has nothing but comments.
+// IsBlank reports whether a file contains nothing but comments.
 func IsBlank(text []byte) bool {
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && line != "---" {
@@ -17,8 +17,8 @@ func IsBlank(text []byte) bool {
 	return true
 }
 
-// Remove sets what a file leaves empty to its zero value: a null or an empty mapping removes what an ancestor set. dst is
-// a pointer to the struct that the file was read into.
+// Remove sets the fields that a file leaves empty to their zero values: a null or an empty mapping removes what an
+// ancestor file sets. dst is a pointer to the struct that the file was read into.
 func Remove(r *yamlfile.Reader, dst any) { remove(r, "", reflect.ValueOf(dst).Elem()) }
 
 func remove(r *yamlfile.Reader, path string, x reflect.Value) {
@@ -34,7 +34,8 @@ func remove(r *yamlfile.Reader, path string, x reflect.Value) {
 	}
 }
 
-// Removes reports whether a file has a null or an empty section at a path or around it, so that no ancestor of the file sets the value.
+// Removes reports whether a file has a null or an empty section at a path or above it, so that no ancestor file sets
+// the value.
 func Removes(r *yamlfile.Reader, path string) bool {
 	for around := path; ; {
 		if r.Given(around) && !r.Set(around) {
@@ -48,7 +49,7 @@ func Removes(r *yamlfile.Reader, path string) bool {
 	}
 }
 
-// OneLine cuts the newline that ends a folded text of YAML, as in "description: >".
+// OneLine removes the newline at the end of a folded YAML scalar, as in "description: >", from all strings of a struct.
 func OneLine(x reflect.Value) {
 	switch x.Kind() {
 	case reflect.Struct:

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// The least sizes, in MiB, that stages can run with: all of them run rewardwatch, and the generated scripts load PyTorch.
+// Minimum sizes in MiB with which stages can run: every stage runs rewardwatch, and the generated scripts load PyTorch.
 const (
 	leastMemory    = 64
 	leastOfScripts = 256
 	leastStorage   = 64
 )
 
-// TooSmall returns why no training can run with these sizes, by the path of the value. scripts is whether generated scripts
-// train or evaluate. A size in Ti is always enough.
+// TooSmall returns why no training can run with these sizes, by the path of the value. scripts reports whether
+// generated scripts train or evaluate. It does not check sizes in Ti, which are always large enough.
 func TooSmall(memory, storage string, scripts bool) map[string]string {
 	out, least := map[string]string{}, leastMemory
 	if scripts {
@@ -29,7 +29,7 @@ func TooSmall(memory, storage string, scripts bool) map[string]string {
 	return out
 }
 
-// MiB returns a size of memory in MiB, 0 if there is none or if nothing limits it.
+// MiB returns a memory size in MiB, or 0 if it is not set or not enforced.
 func MiB(memory string, isLimited bool) int {
 	if n, ok := Mebibytes(memory); ok && isLimited {
 		return n
@@ -37,7 +37,7 @@ func MiB(memory string, isLimited bool) int {
 	return 0
 }
 
-// Mebibytes returns a size such as 512Mi or 4Gi in MiB.
+// Mebibytes returns the number of MiB in a size such as 512Mi or 4Gi. ok is false for any other form.
 func Mebibytes(size string) (n int, ok bool) {
 	unit := 1
 	number, ok := strings.CutSuffix(size, "Mi")

@@ -1,5 +1,6 @@
-// Package strict checks values of a file: how they are written, which is lost once they are parsed, such as a 0 that a
-// default would replace, and what they are, such as the label of a runner that is not a Linux machine.
+// Package strict checks the values of a file. It checks how they are written, such as an explicit 0 that a default
+// would replace, which is lost once they are parsed. It also checks what they mean, such as whether the label of a
+// runner is that of a Linux machine.
 package strict
 
 import (
@@ -15,13 +16,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// needsElements matches the lists that say nothing without elements. Others, such as requirements, say that there are none.
+// needsElements matches lists that must have elements. For other lists, such as requirements, an empty list means none.
 var needsElements = regexp.MustCompile(`\.(command|stop|runner|secrets)$`)
 
-// Empty reports the zeros, empty texts and empty lists that a file sets, but that the defaults replace, or
-// that leave a text or a command without content. given and resolved are pointers to the same struct before and after
-// the defaults. Of files, the first that sets a value counts. A later one that sets it too makes it the value of an
-// ancestor, which an empty one without a default removes.
+// Empty reports zeros, empty strings and empty lists in a file that a default replaces, or that leave a string or a
+// command without content. given and resolved are pointers to the same struct before and after the defaults are set.
+// The first of the files that sets a value wins. An empty value without a default is allowed if a later file sets it
+// too, because it then removes the ancestor's value.
 func Empty(files []*yamlfile.Reader, given, resolved any) []yamlfile.Problem {
 	return empty(files, "", reflect.ValueOf(given).Elem(), reflect.ValueOf(resolved).Elem())
 }
@@ -37,7 +38,7 @@ func empty(files []*yamlfile.Reader, path string, given, resolved reflect.Value)
 		for i, f := range yamlfile.Fields(given) {
 			out = append(out, empty(files, yamlfile.Join(path, f.Key), f.Value, after[i].Value)...)
 		}
-	case given.Kind() == reflect.Slice && given.Len() > 0: // it is that of one file, the first
+	case given.Kind() == reflect.Slice && given.Len() > 0: // the elements come from one file, the first that sets the list
 		i := slices.IndexFunc(files, func(r *yamlfile.Reader) bool { return r.Set(path) })
 		for j := 0; i >= 0 && j < given.Len(); j++ {
 			out = append(out, empty(files[i:i+1], fmt.Sprintf("%s[%d]", path, j), given.Index(j), resolved.Index(j))...)
@@ -48,7 +49,7 @@ func empty(files []*yamlfile.Reader, path string, given, resolved reflect.Value)
 	return out
 }
 
-// one returns the problem of an empty value, if it is one.
+// one reports a single empty value, if it is a problem.
 func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) []yamlfile.Problem {
 	var sets []*yamlfile.Reader
 	for _, r := range files {
@@ -77,8 +78,8 @@ func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) [
 	return []yamlfile.Problem{{Place: sets[0].Place(path), Path: path, Message: message}}
 }
 
-// IsService reports whether a text is an http or https URL with a host, a port that exists, and no user, query or fragment,
-// before which no path can be added.
+// IsService reports whether a text is an http or https URL with a host, a valid port if it has one, and no user, query
+// or fragment, so that a path can be appended.
 func IsService(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.ContainsAny(text, "?#") {
@@ -87,7 +88,7 @@ func IsService(text string) bool {
 	return u.Port() == "" || IsPort(u.Port())
 }
 
-// IsLoopback reports whether a URL is that of a service on the machine that calls it, as 0.0.0.0 is too.
+// IsLoopback reports whether a URL refers to the machine that calls it, as 0.0.0.0 does too.
 func IsLoopback(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -97,7 +98,7 @@ func IsLoopback(text string) bool {
 	return u.Hostname() == "localhost" || err == nil && (address.Unmap().IsLoopback() || address.IsUnspecified())
 }
 
-// IsPort reports whether a text is a port that exists.
+// IsPort reports whether a text is a valid port number.
 func IsPort(text string) bool {
 	port, err := strconv.Atoi(text)
 	return err == nil && port > 0 && port <= 65535

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// notOfRef matches what the name of a branch or tag in Git must not contain.
+// notOfRef matches what the name of a Git branch or tag must not contain.
 var notOfRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|^[./-]|[./]$|^@$`)
 
-// IsRef reports whether a text can be the name of a branch or tag in Git.
+// IsRef reports whether a text can be the name of a Git branch or tag.
 func IsRef(text string) bool { return text != "" && !notOfRef.MatchString(text) }
 
-// ofTelemetry matches the names of signals, as the service has them, and all patterns.
+// ofTelemetry matches the signal names that the service uses, and every pattern.
 var ofTelemetry = regexp.MustCompile(`[*?[\\]|^(return|reward|episode_length|action|feedback_delay)$|^(action|outcome|reward_component|observation|law)\..`)
 
-// Signals returns the faults, by path, of the signals of a trigger that no alarm of the monitored ones has. The given are
-// those of the file, and without them all are the default.
+// Signals returns, by path, what is wrong with the signals of a trigger, such as one that is not monitored and so never
+// raises an alarm. given are the signals in the file; all are those in effect, which are the defaults if given is nil.
 func Signals(given, all, monitored []string) map[string]string {
 	out := map[string]string{}
 	if given == nil && !slices.ContainsFunc(all, func(s string) bool { return overlap(s, monitored) }) {
@@ -38,10 +38,10 @@ func Signals(given, all, monitored []string) map[string]string {
 	return out
 }
 
-// Monitored reports whether one of the patterns may be of a signal.
+// Monitored reports whether one of the patterns may match a signal.
 func Monitored(signal string, patterns []string) bool { return overlap(signal, patterns) }
 
-// Expected returns the signal of a contract by default: reward if that is monitored and return is not.
+// Expected returns the default signal of a contract: reward if it is monitored and return is not, otherwise return.
 func Expected(monitored []string) string {
 	if !overlap("return", monitored) && overlap("reward", monitored) {
 		return "reward"
@@ -49,8 +49,8 @@ func Expected(monitored []string) string {
 	return "return"
 }
 
-// overlap reports whether a name or pattern may have a signal in common with one of others. Of two patterns, only what is
-// before their first wildcards is compared.
+// overlap reports whether a name or pattern may have a signal in common with one of the others. Of two patterns, it
+// compares only what precedes the first wildcard.
 func overlap(glob string, others []string) bool {
 	return strings.HasPrefix(glob, "law.") || slices.ContainsFunc(others, func(other string) bool {
 		a, aIs := before(glob)
@@ -65,7 +65,7 @@ func overlap(glob string, others []string) bool {
 	})
 }
 
-// before returns what is before the first wildcard of a pattern, and whether there is one.
+// before returns what precedes the first wildcard of a pattern, and whether there is a wildcard.
 func before(glob string) (string, bool) {
 	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
 		return glob[:i], true
@@ -75,5 +75,5 @@ func before(glob string) (string, bool) {
 
 func matches(glob, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x1f"), strings.ReplaceAll(name, "/", "\x1f"))
-	return ok || err != nil // a malformed one is reported elsewhere
+	return ok || err != nil // a malformed pattern is reported elsewhere
 }

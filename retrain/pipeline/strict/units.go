@@ -10,10 +10,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// durations are whole minutes, hours or days.
+// durations matches whole numbers of minutes, hours or days.
 var durations = regexp.MustCompile(`^[1-9][0-9]{0,3}[mhd]$`)
 
-// Duration returns a duration such as 90m, 6h or 2d. Seconds and mixtures are refused: orchestrators count in minutes.
+// Duration parses a duration such as 90m, 6h or 2d. It rejects seconds and mixed units, because orchestrators count in
+// minutes.
 func Duration(text string) (time.Duration, error) {
 	d, err := model.ParseDuration(text)
 	if err != nil || !durations.MatchString(text) {
@@ -22,18 +23,18 @@ func Duration(text string) (time.Duration, error) {
 	return time.Duration(d), nil
 }
 
-// Runners returns how many processes of RLlib collect episodes: one processor is that of the learner.
+// Runners returns the number of RLlib processes that collect episodes: all processors but one, which the learner uses.
 func Runners(cpu string) (string, error) {
 	n, err := strconv.Atoi(cpu)
 	return strconv.Itoa(n - 1), err
 }
 
-// ComposeMemory returns a size of Kubernetes as Docker Compose writes it, where g is a power of two as well.
+// ComposeMemory returns a Kubernetes size in Docker Compose notation, where g is a power of two as well.
 func ComposeMemory(s string) (string, error) {
 	return strings.ToLower(strings.TrimSuffix(s, "i")), nil
 }
 
-// InUnits returns a duration and a margin in units.
+// InUnits returns the sum of a duration and a margin as a whole number of units.
 func InUnits(s string, margin, unit time.Duration) (string, error) {
 	d, err := Duration(s)
 	if err != nil {

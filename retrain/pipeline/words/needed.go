@@ -10,26 +10,28 @@ import (
 )
 
 var (
-	// byName matches a program that is looked for in PATH.
+	// byName matches the name of a program, which is looked up in PATH.
 	byName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*$`)
-	// ofShells are the builtins and the keywords of Bash and dash, which are no files in an image.
+	// ofShells are the builtins and keywords of Bash and dash, which an image does not contain as files.
 	ofShells = slices.Concat(builtins, strings.Fields("bind builtin caller chdir command compgen complete compopt coproc dirs disown echo enable eval exec exit false "+
 		"fc function help history in kill logout mapfile printf pwd readarray select suspend test time times true type "+
 		"wait"))
-	// present are programs that every image of a pipeline has, like those of shells and of files.
+	// present are the programs that every image of a pipeline contains, including those of ofShells and ofFiles.
 	present = slices.Concat(strings.Fields("sh python python3 sleep mkdir"), ofShells, keywords, ofFiles)
-	// choosing are commands after which a script may have ended, do without a program, or have it from elsewhere.
+	// choosing are the commands after which it is uncertain what a script runs: it may have ended, it may skip commands
+	// whose program is missing, or it may have installed a program.
 	choosing = strings.Fields("command builtin enable type which hash alias source . eval trap exit exec return logout install pip pip3 apt apt-get apk yum dnf conda uv npm")
 )
 
-// packages are those of Debian with programs that commands of pipelines often run.
+// packages are the Debian packages of programs that the commands of pipelines often run, separated by spaces.
 var packages = map[string]string{
 	"ssh": "openssh-client", "scp": "openssh-client", "sftp": "openssh-client", "rsync": "openssh-client rsync", "curl": "curl", "wget": "wget", "git": "git", "jq": "jq",
 	"make": "make", "unzip": "unzip", "zip": "zip", "envsubst": "gettext-base", "gpg": "gnupg", "aws": "awscli", "s3cmd": "s3cmd", "rclone": "rclone",
 	"ansible": "ansible", "ansible-playbook": "ansible", "psql": "postgresql-client", "redis-cli": "redis-tools", "skopeo": "skopeo", "sshpass": "sshpass",
 }
 
-// Packages returns the packages of Debian that contain programs, in order.
+// Packages returns the Debian packages that contain the given programs, sorted and without duplicates. Programs whose
+// package is unknown are ignored.
 func Packages(programs []string) []string {
 	var out []string
 	for _, p := range programs {
@@ -39,8 +41,9 @@ func Packages(programs []string) []string {
 	return slices.Compact(out)
 }
 
-// Needed returns the programs that commands look for in PATH, in order, and those of them that they need whenever they run.
-// An image is not built without the latter, so a program that a command may do without, or gets elsewhere, is none of them.
+// Needed returns the programs that commands look up in PATH, sorted and without duplicates: all of them, and those that
+// a command runs every time. The build of an image fails if one of the latter is missing, so certain leaves out a
+// program that a command can do without or installs itself.
 func Needed(commands ...[]string) (all, certain []string) {
 	for _, words := range commands {
 		named, at, sure := started(words)
@@ -65,14 +68,14 @@ func Needed(commands ...[]string) (all, certain []string) {
 	return unlike(all), unlike(certain)
 }
 
-// unlike returns programs once each, in order, without those that are always there.
+// unlike removes the programs that are always present, and duplicates, and sorts the rest.
 func unlike(programs []string) []string {
 	programs = slices.DeleteFunc(programs, func(w string) bool { return slices.Contains(present, w) })
 	slices.Sort(programs)
 	return slices.Compact(programs)
 }
 
-// ofScript returns the programs that a script names, and those that it runs whenever it starts.
+// ofScript returns the programs that a script names, and those that it runs every time.
 func ofScript(shell, script string) (all, certain []string) {
 	if len(script) > maxScript {
 		return nil, nil
@@ -93,13 +96,13 @@ func ofScript(shell, script string) (all, certain []string) {
 		}
 		return true
 	})
-	if shell != "ksh" && shell != "zsh" { // which have builtins of their own
+	if shell != "ksh" && shell != "zsh" { // ksh and zsh have other builtins
 		c.statements(file.Stmts, true)
 	}
 	return all, c.programs
 }
 
-// called returns the program of a call, "" if there is none or if it is not the same in every run.
+// called returns the program that a call runs, or "" if there is none or it depends on a variable.
 func called(call *syntax.CallExpr) string {
 	if len(call.Args) == 0 {
 		return ""
@@ -108,14 +111,14 @@ func called(call *syntax.CallExpr) string {
 	return name
 }
 
-// course collects the programs that a script runs whenever it starts. functions are those of the script.
+// course collects the programs that a script runs every time. functions are the functions that the script defines.
 type course struct {
 	functions map[string]bool
 	programs  []string
 }
 
-// statements follows statements up to one after which nothing is certain. decides says that the last one decides whether
-// the script fails.
+// statements follows statements until one after which it is uncertain what runs. decides reports whether the exit
+// status of the last one decides whether the script fails.
 func (c *course) statements(all []*syntax.Stmt, decides bool) {
 	for i, s := range all {
 		if c.chooses(s) {
@@ -125,8 +128,7 @@ func (c *course) statements(all []*syntax.Stmt, decides bool) {
 	}
 }
 
-// statement follows what a statement runs in any case. What is a condition is left out, as it may be there to find out
-// whether a program exists.
+// statement follows what a statement runs every time. It ignores conditions, which may test whether a program exists.
 func (c *course) statement(s *syntax.Stmt, decides bool) {
 	if s.Negated {
 		return
@@ -160,7 +162,7 @@ func (c *course) statement(s *syntax.Stmt, decides bool) {
 	}
 }
 
-// substitutions follows the commands whose output is part of words.
+// substitutions follows the command substitutions in words.
 func (c *course) substitutions(words ...*syntax.Word) {
 	for _, w := range words {
 		if w != nil {
@@ -180,11 +182,11 @@ func (c *course) parts(parts []syntax.WordPart) {
 	}
 }
 
-// chooses reports whether a statement may end the script, or change which program a name means.
+// chooses reports whether a statement may end the script, or change which program a name refers to.
 func (c *course) chooses(s *syntax.Stmt) (found bool) {
 	syntax.Walk(s, func(n syntax.Node) bool {
 		switch n := n.(type) {
-		case *syntax.FuncDecl: // which runs only when it is called
+		case *syntax.FuncDecl: // its body runs only when it is called
 			return false
 		case *syntax.Assign:
 			found = found || n.Name != nil && n.Name.Value == "PATH"
@@ -197,7 +199,8 @@ func (c *course) chooses(s *syntax.Stmt) (found bool) {
 	return found
 }
 
-// installs reports whether with a word a command may install a program, or set PATH as in export PATH=bin:$PATH.
+// installs reports whether a word suggests that its command installs a program or sets PATH, as in export
+// PATH=bin:$PATH.
 func installs(word *syntax.Word) bool {
 	first, _ := word.Parts[0].(*syntax.Lit)
 	return word.Lit() == "install" || first != nil && (strings.HasPrefix(first.Value, "PATH=") || word.Lit() == "PATH")

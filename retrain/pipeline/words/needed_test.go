@@ -76,7 +76,7 @@ func TestProgramsThatCommandsNeed(t *testing.T) {
 	}
 }
 
-// Nothing that a shell has in itself is looked for in an image.
+// Shell builtins and keywords are not looked up in the image.
 func TestBuiltinsAreNotNeeded(t *testing.T) {
 	out, err := exec.Command("bash", "-c", "compgen -b; compgen -k").Output()
 	if err != nil {

@@ -15,26 +15,27 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/oneline"
 )
 
-// maxScript is the longest script that is parsed, in bytes: a parser uses memory for each bracket that is open.
+// maxScript is the size in bytes of the longest script that is parsed: the parser uses memory for each open bracket.
 const maxScript = 16 << 10
 
-// languages are what the shells read. A shell with several reads one of these, depending on the image or machine.
+// languages are the languages that a shell may read. Which of several it reads depends on the image or machine.
 var languages = map[string][]syntax.LangVariant{
 	"bash": {syntax.LangBash}, "dash": {syntax.LangPOSIX},
 	"sh": {syntax.LangPOSIX, syntax.LangBash}, "ash": {syntax.LangPOSIX, syntax.LangBash},
 	"ksh": {syntax.LangMirBSDKorn, syntax.LangBash}, "zsh": {syntax.LangZsh, syntax.LangBash},
 }
 
-// quoteInBraces matches a quote that is a character to dash, as in "${VERSION:-it's none}", and begins a string to others.
+// quoteInBraces matches a quote that dash takes literally, as in "${VERSION:-it's none}", but that begins a string in
+// other shells.
 var quoteInBraces = regexp.MustCompile(`\$\{[^}]*'`)
 
 const onlyBash = "must be a script that %s can read: only bash knows %s; write [bash, -c, '...']"
 
-// ofBash are commands that dash does not have.
+// ofBash are the commands that dash lacks.
 var ofBash = strings.Fields("[[ declare typeset shopt mapfile readarray pushd popd let source")
 
-// shellFault returns what is wrong with the script of a shell: it has a syntax error, or runs nothing. The programs that
-// it runs are checked as well.
+// shellFault returns what is wrong with a shell script: it has a syntax error, it runs nothing, or one of the programs
+// that it runs has such a fault.
 func shellFault(shell, script string, dash bool) string {
 	if len(script) > maxScript || shell != "bash" && quoteInBraces.MatchString(script) {
 		return ""
@@ -61,7 +62,7 @@ func shellFault(shell, script string, dash bool) string {
 	return ""
 }
 
-// inside returns what is wrong with a script that runs nothing, or with the programs that it runs.
+// inside returns what is wrong with a parsed script: it runs nothing, or one of the programs that it runs has a fault.
 func inside(file *syntax.File, shell string, dash bool) string {
 	if len(file.Stmts) == 0 {
 		return "must not be empty"
@@ -81,8 +82,8 @@ func inside(file *syntax.File, shell string, dash bool) string {
 	return fault
 }
 
-// literalFault returns what is wrong with the script or the Python program among the words of a command, as far as these
-// are the same in every run.
+// literalFault returns what is wrong with the script or Python program among the words of a command, up to the first
+// word that depends on a variable.
 func literalFault(args []*syntax.Word, dash bool) string {
 	var all []string
 	for _, arg := range args {
@@ -100,7 +101,7 @@ func literalFault(args []*syntax.Word, dash bool) string {
 	return ""
 }
 
-// literal returns a word of a script as the program gets it, and whether that is the same in every run.
+// literal returns a word of a script as the program receives it. known is false if the word depends on a variable.
 func literal(word *syntax.Word) (text string, known bool) {
 	for _, part := range word.Parts {
 		switch part := part.(type) {
@@ -133,14 +134,14 @@ var (
 	escaped         = regexp.MustCompile(`\\(.)`)
 	escapedInQuotes = regexp.MustCompile("\\\\([\"\\\\$`])")
 	python          = regexp.MustCompile(`^(?:python|pypy)(?:3[0-9.]*)?$`)
-	// pythonProgram matches the option before a program of Python, after other options in the same word.
+	// pythonProgram matches Python's -c, which may follow other options in the same word.
 	pythonProgram = regexp.MustCompile(`^-[bBdEhiIOPqRsSuvVx]*c$`)
-	// pythonNext matches the options of Python that take the next word.
+	// pythonNext matches Python options whose value is the next word.
 	pythonNext = regexp.MustCompile(`^(?:-[bBdEiIOPqRsSuvx]*[WX]|--check-hash-based-pycs)$`)
 )
 
-// programFault returns what is wrong with word i of a command as the script of a shell, or as a program of Python. dash
-// says that sh is dash in the image; behind programs such as docker, it may be another one.
+// programFault returns what is wrong with word i of a command as a shell script or a Python program. dash reports
+// whether sh is dash in the image; after a program such as docker, the script may run elsewhere with another sh.
 func programFault(words []string, i int, dash bool) string {
 	shell := shellOf(words[:i])
 	if from, isScript := argument(words, shell); isScript && i == from {
@@ -152,7 +153,7 @@ func programFault(words []string, i int, dash bool) string {
 	return ""
 }
 
-// ofPython reports whether word i is the program of an interpreter of Python, after -c.
+// ofPython reports whether word i is the program after -c of a Python interpreter.
 func ofPython(words []string, i int) bool {
 	at := slices.IndexFunc(words[:i], func(w string) bool { return python.MatchString(path.Base(w)) })
 	if at < 0 {
@@ -171,7 +172,7 @@ func ofPython(words []string, i int) bool {
 	return false
 }
 
-// excerpt returns where a script is wrong, for a message.
+// excerpt quotes the beginning of the faulty part of a script for a message.
 func excerpt(script string, at syntax.Pos) string {
 	r := []rune(strings.ToValidUTF8(script[min(len(script), int(at.Offset())):], ""))
 	switch {

@@ -29,7 +29,7 @@ func TestScriptsWithSyntaxErrors(t *testing.T) {
 		{"sh", `python -c "print('$VERSION'"`, ""},
 		{"sh", `python -c "import os; print(os.environ['VERSION']"`, "must be valid Python: ( is not closed"},
 		{"sh", `cd a && exec python3 -u -c 'import a; for x in a.b: print(x)'`, "must be valid Python: for can only begin a line"},
-		// Valid ones.
+		// Valid scripts.
 		{"sh", `ship "${VERSION}" ${#x} $# a#'b'`, ""},
 		{"sh", `echo it\'s "it's" "${x:-it's}" "\"" '\'`, ""},
 		{"sh", "ship # it's done", ""},
@@ -49,7 +49,7 @@ func TestScriptsWithSyntaxErrors(t *testing.T) {
 	}
 }
 
-// A shell elsewhere, or in another image, may be any.
+// Another program's sh, or the sh of another image, may be any shell.
 func TestShellsThatMayBeAny(t *testing.T) {
 	const script = "a=(1 2); [[ -f a ]] && ship"
 	for words, want := range map[string]string{"sh -c": "only bash knows", "env A=1 dash -c": "only bash knows", "docker exec a sh -c": "", "bash -c": "", "zsh -c": "", "ksh -ec": "", "ash -c": ""} {

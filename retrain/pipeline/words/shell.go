@@ -8,66 +8,66 @@ import (
 )
 
 var (
-	// operator matches a word that is an operator of a shell.
+	// operator matches a word that is a shell operator.
 	operator = regexp.MustCompile(`^(?:&&|\|\|?|\|&|;;?|&|[0-9]?>>?|[0-9]?>&[0-9-]|&>>?|<<?<?)$`)
-	// certain matches those that no program takes for itself.
+	// certain matches the operators that no program accepts as an argument.
 	certain = regexp.MustCompile(`^(?:&&|\|\||\|&|[0-9]?>>|[0-9]>|[0-9]?>&[0-9-]|&>>?|<<<?)$`)
-	// redirection matches an operator together with its file.
+	// redirection matches an operator that is joined with its file.
 	redirection = regexp.MustCompile(`^(?:[0-9]?>>?|&>>?|<)[\w$~-]*[./][\w./$~-]*[A-Za-z][\w./$~-]*$`)
-	// isFile matches what seems to be a file.
+	// isFile matches a word that looks like a file.
 	isFile = regexp.MustCompile(`^[\w./$~-]*(?:/|\.[A-Za-z])[\w./$~-]*$`)
-	// takesSign matches options whose value may be a sign, such as one that separates fields.
+	// takesSign matches options whose value may be a sign, such as a field separator.
 	takesSign = regexp.MustCompile(`(?i)^-[a-z0-9]$|delim|sep|ifs|join|char|op|pattern|regex|split|prefix|suffix|end|glue|quote|symbol|sign|term`)
-	// substitution matches a word with the output of another command.
+	// substitution matches a word with a command substitution.
 	substitution = regexp.MustCompile("^[\\w@%+=:,./-]*(?:\\$\\([^()]*\\)|`[^`]+`)[\\w@%+=:,./-]*$")
-	// givesCommand matches the options of programs that pass a command on to a shell.
+	// givesCommand matches options whose value a program passes on to a shell.
 	givesCommand = regexp.MustCompile(`(?i)(?:command|cmd|exec|script|run|eval|shell|hook)=`)
-	// pattern matches a word that a shell would replace by the names of files.
+	// pattern matches a word that a shell would expand to file names.
 	pattern = regexp.MustCompile(`\*|\{[^{}]*,[^{}]*\}`)
-	// ofProgram matches what the program of a command cannot have in its name.
+	// ofProgram matches characters that the name of a program does not contain.
 	ofProgram = regexp.MustCompile("[;&|<>`]|\\$\\(")
-	// inPath matches a path that may have such a name, as in /opt/R&D/ship.
+	// inPath matches a path that may contain these characters after all, as in /opt/R&D/ship.
 	inPath = regexp.MustCompile("^[^`$]*/[^`$]*[^`$;&|]$")
-	// assignment matches a word that sets a variable in a shell.
+	// assignment matches a word that sets a shell variable.
 	assignment = regexp.MustCompile(`^[A-Za-z_]\w*=`)
-	// ofWindows matches a variable of the stage as Windows writes it.
+	// ofWindows matches a variable of the stage in Windows syntax.
 	ofWindows = regexp.MustCompile(`%(VERSION|IMAGE|WORK|REQUEST)%`)
 )
 
 var (
-	// builtins are commands of a shell that change only the shell itself, and those that not every sh has.
+	// builtins are commands that change only the shell itself, or that some implementations of sh lack.
 	builtins = strings.Fields("cd export set unset alias unalias shift local readonly declare typeset umask ulimit hash trap read pushd popd shopt setopt let getopts " +
 		"return break continue bg fg jobs source")
-	// keywords are words of a shell that begin a compound command.
+	// keywords are the shell words that begin, end or separate parts of compound commands.
 	keywords = strings.Fields("if then else elif fi for while until do done case esac { } ! [[ ( )")
-	// joining are programs that pass their arguments on to a shell.
+	// joining are the programs that pass their arguments on to a shell, or are shells with other options.
 	joining = strings.Fields("ssh autossh mosh adb watch parallel pdsh clush pssh parallel-ssh eval script heroku fish nu xonsh csh tcsh salt fab")
-	// expanding are programs that read $(...) themselves.
+	// expanding are the programs that read $(...) themselves.
 	expanding = strings.Fields("make gmake sqlcmd pwsh powershell ansible")
-	// comparing are programs to which an operator is an argument of their own.
+	// comparing are the programs that accept an operator as an argument.
 	comparing = strings.Fields("expr test [ grep egrep fgrep rg ag sed awk gawk mawk perl ruby tr cut jq yq printf find xargs sort paste column")
-	// ofFiles are programs that take the names of files as they are.
+	// ofFiles are the programs that take their arguments as file names without expanding them.
 	ofFiles = strings.Fields("cp mv rm ls cat chmod chown chgrp ln touch head tail wc du rmdir install sha256sum sha1sum md5sum gzip gunzip xz")
-	// startsNext are programs that start the one that follows, without a shell.
+	// startsNext are the programs that start the next word as a program without a shell.
 	startsNext = strings.Fields("nice nohup setsid exec")
-	// quickly are the options with which an interpreter ends without a program.
+	// quickly matches the options with which an interpreter exits without running a program.
 	quickly = regexp.MustCompile(`^(?:-h|-V|-VV|-v|--version|--help)$`)
-	// interpreter matches programs that run the file, the module or the script in their arguments.
+	// interpreter matches the interpreters, which run the file, module or script in their arguments.
 	interpreter = regexp.MustCompile(`^(?:python[0-9.]*|node|ruby|perl|Rscript|(?:ba|da|a|k|z)?sh)$`)
-	// ofNode matches options with which node runs something without a further word.
+	// ofNode matches options with which node needs no further word.
 	ofNode = regexp.MustCompile(`^--(?:test$|(?:eval|print|run)=)`)
-	// needsNext matches options of an interpreter that need a further word.
+	// needsNext matches interpreter options that need another word.
 	needsNext = regexp.MustCompile(`^-[A-Za-z]*[ceEmWX]$`)
 )
 
-// options are those of a program that starts another one.
+// options describes the options of a program that starts another program.
 type options struct {
-	alone *regexp.Regexp // with their values or without any, if they leave open neither whether the other starts nor from where
-	next  *regexp.Regexp // whose value is the next word
+	alone *regexp.Regexp // options that need no further word, and affect neither whether the other program starts nor where it is looked up
+	next  *regexp.Regexp // options whose value is the next word
 }
 
-// optionsOf returns the options of a program: the letters of those without a value, of those with one, and the long names
-// of the latter.
+// optionsOf returns the options of a program from the letters of those without a value, the letters of those with a
+// value, and the long names of the latter.
 func optionsOf(plain, valued, long string) options {
 	return options{
 		regexp.MustCompile(`^(?:--?|-[` + plain + `]+|-[` + plain + `]*[` + valued + `].+|--(?:` + long + `)=.*)$`),
@@ -75,7 +75,7 @@ func optionsOf(plain, valued, long string) options {
 	}
 }
 
-// starting are programs that start another one, and their options.
+// starting maps the programs that start another program to their options.
 var starting = map[string]options{
 	"env":     optionsOf("v", "uC", "unset|chdir"),
 	"exec":    optionsOf("l", "a", "argv0"),
@@ -86,15 +86,15 @@ var starting = map[string]options{
 	"timeout": optionsOf("fpv", "ks", "kill-after|signal"),
 }
 
-// programOf returns the index of the program that a command runs in the end, after programs such as env and sudo and their
+// programOf returns the index of the program that a command finally runs, after programs such as env and sudo and their
 // options, or -1.
 func programOf(words []string) int {
 	_, at, _ := started(words)
 	return at
 }
 
-// started returns the programs such as env and sudo that a command begins with, the index of the program that they start in
-// the end or -1, and whether they start it whenever they run, and as the image would.
+// started returns the programs such as env and sudo at the beginning of a command, and the index of the program that
+// they finally start, or -1. sure reports whether they always start it, and look it up in the PATH of the image.
 func started(words []string) (before []string, at int, sure bool) {
 	sure = true
 	var own options
@@ -117,7 +117,7 @@ func started(words []string) (before []string, at int, sure bool) {
 	return before, -1, false
 }
 
-// notProgram returns what is wrong with word i of a command as a program, "" for nothing or if it is none.
+// notProgram returns why word i of a command cannot be a program, or "" if it can be or need not be one.
 func notProgram(words []string, i int) string {
 	word := words[i]
 	switch {
@@ -135,8 +135,8 @@ func notProgram(words []string, i int) string {
 	return ""
 }
 
-// unfinished returns what is wrong with the last word of a command that starts an interpreter, if nothing says what it is
-// to run: it would read its input, which is empty.
+// unfinished returns what is wrong with the last word of a command that starts an interpreter without telling it what
+// to run: the interpreter would read its standard input, which is empty.
 func unfinished(words []string) string {
 	at := programOf(words)
 	if at < 0 || !interpreter.MatchString(path.Base(words[at])) {
@@ -158,8 +158,8 @@ func unfinished(words []string) string {
 	return ""
 }
 
-// ofShellAlone returns what is wrong with word i of a command if it is an operator, a command or a pattern that only a
-// shell reads, "" for nothing.
+// ofShellAlone returns what is wrong with word i of a command if it is an operator, substitution or pattern that only a
+// shell interprets, or "".
 func ofShellAlone(words []string, i int) string {
 	word, before := words[i], words[:i]
 	switch {
@@ -177,7 +177,7 @@ func ofShellAlone(words []string, i int) string {
 	return ""
 }
 
-// isOperator reports whether word i is an operator, and not the argument of a program or the value of an option.
+// isOperator reports whether word i is an operator, rather than the argument of a program or the value of an option.
 func isOperator(words []string, i int) bool {
 	word, last := words[i], i == len(words)-1
 	if !operator.MatchString(word) || has(words[:i], comparing...) {
@@ -190,7 +190,7 @@ func isOperator(words []string, i int) bool {
 	return !isOption || !takesSign.MatchString(words[i-1])
 }
 
-// isPattern reports whether word i is a pattern for a program that takes names of files as they are.
+// isPattern reports whether word i is a pattern that is passed to a program of ofFiles, which does not expand it.
 func isPattern(words []string, i int) bool {
 	at := programOf(words)
 	return at >= 0 && i > at && slices.Contains(ofFiles, path.Base(words[at])) && pattern.MatchString(words[i]) &&

@@ -1,5 +1,5 @@
-// Package words checks the words of a command. The command is a list that no shell reads: the program gets a variable or
-// an operator unchanged, and a script where a file is expected is taken for the name of a file.
+// Package words checks the words of a command. No shell interprets the list, so a program receives variables and
+// operators unchanged, and a script in place of a file is taken for a file name.
 package words
 
 import (
@@ -14,41 +14,41 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/oneline"
 )
 
-// everyStage are the variables that every stage has.
+// everyStage are the variables that every stage sets.
 var everyStage = strings.Fields("VERSION IMAGE WORK REQUEST")
 
 var (
 	// ofStage matches a use of these variables. Unexpanded, it would deploy a version that does not exist.
 	ofStage = regexp.MustCompile(fmt.Sprintf(`\$(?:%[1]s)\b|\$\{(?:%[1]s)\b[^}]*\}`, strings.Join(everyStage, "|")))
-	// variable matches a variable that is a word, the value of an option, or the beginning of a path.
+	// variable matches a variable that is a whole word, the value of an option, or the beginning of a path.
 	variable = regexp.MustCompile(`^(?:--?[\w-]+=)?(\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*))(?:/.*)?$`)
-	// script matches the options of a shell with which its first argument is its script, such as -c and -ec.
+	// script matches shell options that make the first argument the script, such as -c and -ec.
 	script = regexp.MustCompile(`^-[A-Za-z]*c[A-Za-z]*$`)
-	// hasValue matches the options of a shell that take the next word, a setting or a file, such as -o and -euo.
+	// hasValue matches shell options whose value, a setting or a file, is the next word, such as -o and -euo.
 	hasValue = regexp.MustCompile(`^(?:[-+][A-Za-z]*[oO]|--rcfile|--init-file)$`)
 	// login matches the options with which su starts a login shell, which drops the variables of the stage.
 	login = regexp.MustCompile(`^(?:-[A-Za-z]*l[A-Za-z]*|--?login|-)$`)
-	// plain matches the name of a script in its messages, unlike the file or the option of a program.
+	// plain matches a word that may be the name of a script in its error messages, as opposed to a file or an option.
 	plain = regexp.MustCompile(`^(?:--?|\w[\w-]*)$`)
-	// sendsVariables matches an option of ssh that sets variables on the other machine.
+	// sendsVariables matches an ssh option that sets variables on the other machine.
 	sendsVariables = regexp.MustCompile(`(?i)^(?:-o)?(?:SendEnv|SetEnv)\b`)
-	// keeps matches the option of su that names the variables that a login shell keeps.
+	// keeps matches the su option that lists the variables that a login shell keeps.
 	keeps = regexp.MustCompile(`^(?:-w|--whitelist-environment)`)
-	// ofOperators matches what a word with spaces has if it is commands, and not the path of a file.
+	// ofOperators matches text in a word with spaces that shows it to be a command line instead of a path.
 	ofOperators = regexp.MustCompile(`[&|;<>$]|\s-`)
-	// beforeShell matches the words that may precede a shell which the command starts: programs such as env and sudo, and their
-	// options, settings and times.
+	// beforeShell matches the words that may precede a shell that the command starts: programs such as env and sudo,
+	// and their options, settings and times.
 	beforeShell = regexp.MustCompile(`^(-.*|\w+=.*|[0-9]+(?:\.[0-9]+)?[smhd]?|env|exec|nice|nohup|sudo|time|timeout|setsid|stdbuf)$`)
 )
 
 var shells = strings.Fields("sh bash dash ash ksh zsh")
 
-// inShell is how a command with a shell is written.
+// inShell advises how to write a command that needs a shell.
 const inShell = "; write the command as [sh, -c, '...']"
 
-// Fault returns what is wrong with word i of a command, "" for nothing: it is empty, needs a shell that the command does
-// not have, is in the wrong place of one, or has a syntax error as the script of one. known are the variables that the file
-// names. dash says that sh is dash in the image of the command.
+// Fault returns what is wrong with word i of a command, or "". The word may be empty, need a shell that the command
+// does not start, be misplaced in the arguments of a shell, or have a syntax error if it is a script. known are the
+// variables that the file declares. dash reports whether sh is dash in the image that runs the command.
 func Fault(words []string, i int, known []string, dash bool) string {
 	word := words[i]
 	shell := shellOf(words[:i])
@@ -79,13 +79,13 @@ func Fault(words []string, i int, known []string, dash bool) string {
 
 func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }
 
-// isPath reports whether a word with spaces may be the path of a file.
+// isPath reports whether a word with spaces may be a path.
 func isPath(word string) bool {
 	return strings.Contains(strings.Fields(word + " .")[0], "/") && !ofOperators.MatchString(word)
 }
 
-// shellOf returns the index of the first word that starts a shell, or -1. The word after -s or --shell, an option of su,
-// does not count: the script is then an argument of su.
+// shellOf returns the index of the first word that starts a shell, or -1. It ignores the value of su's option -s or
+// --shell: the script is then an argument of su.
 func shellOf(words []string) int {
 	for i, word := range words {
 		if isShell(word) && (i == 0 || words[i-1] != "-s" && words[i-1] != "--shell") {
@@ -95,8 +95,8 @@ func shellOf(words []string) int {
 	return -1
 }
 
-// argument returns the index of the first argument of the shell at an index, or -1, and whether the shell takes it for a
-// script instead of a file.
+// argument returns the index of the first argument after the options of the shell at the given index, or -1. isScript
+// reports whether the shell reads it as a script instead of a file name.
 func argument(words []string, shell int) (at int, isScript bool) {
 	if shell < 0 {
 		return -1, false
@@ -124,7 +124,7 @@ func isCommand(words []string, shell, i int) bool {
 // afterScript returns what is wrong with word i after a script, which can read it only as $0, $1 and so on.
 func afterScript(words []string, from, i int, known []string) string {
 	text, word := words[from], words[i]
-	isName := i == from+1 && i == len(words)-1 && // $0, with which the messages of a shell begin
+	isName := i == from+1 && i == len(words)-1 && // $0, the prefix of the shell's error messages
 		(plain.MatchString(word) || strings.ContainsAny(text, ";&|\n") && !strings.HasPrefix(word, "-"))
 	switch fault := unexpanded(nil, word, known); {
 	case fault != "":
@@ -135,12 +135,12 @@ func afterScript(words []string, from, i int, known []string) string {
 	return ""
 }
 
-// isOfSu reports whether word i is the script of su, which a shell reads.
+// isOfSu reports whether word i is the script that su passes to a shell.
 func isOfSu(words []string, i int) bool {
 	return has(words[:i], "su", "runuser") && (script.MatchString(words[i-1]) || words[i-1] == "--command" || strings.HasPrefix(words[i], "--command="))
 }
 
-// ofSu returns what is wrong with a script of su.
+// ofSu returns what is wrong with the variables in a script of su.
 func ofSu(words []string, text string, names []string) string {
 	if slices.ContainsFunc(words, login.MatchString) && !slices.ContainsFunc(words, keeps.MatchString) {
 		for _, m := range uses.FindAllStringSubmatch(text, -1) {
@@ -152,14 +152,14 @@ func ofSu(words []string, text string, names []string) string {
 	return misspelled(text, names)
 }
 
-// has reports whether one of some words is one of some programs.
+// has reports whether words contain one of the programs, with or without a path.
 func has(words []string, programs ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(programs, path.Base(w)) })
 }
 
-// unexpanded returns what is wrong with a word that has a variable which nothing expands: one of the stage, a secret of
-// the file, a name close to theirs, or one that every system has. Programs such as jq read other variables themselves.
-// before are the words before it.
+// unexpanded returns what is wrong with a word whose variable nothing expands, or "". It reports only variables of the
+// stage, secrets of the file, names close to these, and variables that every system sets, because programs such as jq
+// read other variables themselves. before are the words before it.
 func unexpanded(before []string, word string, known []string) string {
 	names, overSSH := slices.Concat(everyStage, known), has(before, "ssh")
 	found := ofStage.FindString(word)
@@ -186,13 +186,13 @@ func unexpanded(before []string, word string, known []string) string {
 
 var (
 	uses = regexp.MustCompile(`\$\{?([A-Z][A-Z0-9_]{3,})`)
-	// setsOthers matches commands that may set variables whose names are not in the script.
+	// setsOthers matches commands that may set variables which the script does not name.
 	setsOthers = regexp.MustCompile(`(?:^|[;&|({\n!]|\b(?:then|else|do|command|builtin)\s)\s*\.\s|\b(?:source|eval|mapfile|readarray|printf\s+-v)\s`)
 	common     = strings.Fields("HOME PATH USER PWD SHELL LANG HOSTNAME TMPDIR")
 )
 
-// misspelled returns what is wrong with a script that uses a variable which it does not set, and whose name is close to
-// that of one of the stage. A script that runs another file in the same shell, or uses eval and the like, may set any.
+// misspelled returns what is wrong with a script that uses a variable which it does not set and whose name is close to
+// one of known. A script that sources a file, or uses eval and the like, may set any variable.
 func misspelled(script string, known []string) string {
 	if setsOthers.MatchString(script) {
 		return ""
@@ -211,11 +211,11 @@ func misspelled(script string, known []string) string {
 
 var (
 	inQuotes = regexp.MustCompile(`'[^']*'`)
-	inSmall  = regexp.MustCompile(`(?s)\\.|\$\{?([a-z_]+)\b`) // or an escaped character, as in \$version for jq in double quotes
+	inSmall  = regexp.MustCompile(`(?s)\\.|\$\{?([a-z_]+)\b`) // the first alternative skips an escaped character, as in \$version for jq in double quotes
 )
 
-// lowercase returns what is wrong with a script that uses a variable of the stage in lowercase, which nothing sets. What is
-// in single quotes may be a script for another program, such as jq.
+// lowercase returns what is wrong with a script that uses a variable of the stage in lowercase, which nothing sets. It
+// ignores single-quoted text, which may be a script for another program, such as jq.
 func lowercase(script string, known []string) string {
 	if setsOthers.MatchString(script) {
 		return ""
@@ -228,7 +228,7 @@ func lowercase(script string, known []string) string {
 	return ""
 }
 
-// sets reports whether a script assigns a variable, reads it from input, or says what to do if it is not set.
+// sets reports whether a script assigns a variable, reads it from input, or handles the case that it is unset.
 func sets(script, name string) bool {
 	return regexp.MustCompile(`(?:^|[\s;&|({])` + name + `\+?=` +
 		`|\b(?:for|select|read|declare|typeset|local|export|readonly)\s+(?:(?:"[^"]*"|'[^']*'|[^\n;&|"'])*\s)?` + name + `\b` +

@@ -39,7 +39,7 @@ func TestFaultsOfWords(t *testing.T) {
 		{[]string{"ssh", "host", "$HOME/deploy.sh"}, 2, ""},
 		{[]string{"ssh", "host", "$SHIP_KEY"}, 2, "must not contain $SHIP_KEY, which the other machine does not have"},
 		{[]string{"scp", "~/model", "host:"}, 1, "must not contain ~/"},
-		// su starts a shell, with the same variables unless it is told to log in.
+		// su starts a shell with the same variables, unless an option requests a login shell.
 		{[]string{"su", "app", "-c", "deploy $VERSION"}, 3, ""},
 		{[]string{"su", "-s", "/bin/sh", "-c", "deploy", "app"}, 5, ""},
 		{[]string{"su", "app", "--command=~/deploy $VERSION"}, 2, ""},
@@ -47,25 +47,25 @@ func TestFaultsOfWords(t *testing.T) {
 		{[]string{"su", "-", "app", "-c", "deploy $VERSION"}, 4, "must not contain $VERSION, which su does not keep"},
 		{[]string{"su", "app", "-c", "deploy $VERISON"}, 3, "did you mean $VERSION?"},
 		{[]string{"su", "app", "deploy", "$VERSION"}, 3, "must not contain $VERSION, because no shell"},
-		// Options of a shell before its script.
+		// Shell options before the script.
 		{[]string{"bash", "-o", "errexit", "-c", "ship now $VERSION"}, 4, ""},
 		{[]string{"bash", "-eo", "pipefail", "-o", "nounset", "-c", "ship now $VERSION"}, 6, ""},
 		{[]string{"bash", "-O", "extglob", "+x", "-c", "ship now $VERSION"}, 5, ""},
 		{[]string{"bash", "-ce", "ship now $VERSION"}, 2, ""},
 		{[]string{"bash", "-o", "errexit", "ship now; $VERSION"}, 3, "must be the file of a script"},
 		{[]string{"bash", "+x", "ship.sh", "$VERSION"}, 3, "must not contain $VERSION"},
-		// Programs read variables that are not the stage's themselves.
+		// Programs read other variables than those of the stage themselves.
 		{[]string{"jq", "-n", "$ENV"}, 2, ""},
 		{[]string{"python", "train.py", "--lr=${lr}"}, 2, ""},
 		{[]string{"python", "train.py", "--out=${WROK}"}, 2, ""},
 		{[]string{"python", "train.py", "--out=$VERISON"}, 2, "must not contain $VERISON"},
 		{[]string{"python", "train.py", "--out=${HOME}"}, 2, "must not contain ${HOME}"},
-		// The word after a script is its name.
+		// The word after a script is its name, $0.
 		{[]string{"sh", "-c", "ship it", "deploy"}, 3, ""},
 		{[]string{"sh", "-c", "cd a && ship", "ship.sh"}, 3, ""},
 		{[]string{"sh", "-c", "ship", "deploy", "now"}, 4, "must be part of the script"},
 		{[]string{"sh", "-c", "python", "ship.py"}, 3, "must be part of the script"},
-		// What a script reads may set any variable.
+		// A sourced file may set any variable.
 		{[]string{"sh", "-c", "set -a; . ./env; ship $SHIP_KYE"}, 2, ""},
 		{[]string{"bash", "-c", "source env && ship $SHIP_KYE"}, 2, ""},
 		{[]string{"bash", "-c", "mapfile SHIP_KEYS < a; printf -v SHIP_KYE x; ship $SHIP_KYE"}, 2, ""},
@@ -78,7 +78,7 @@ func TestFaultsOfWords(t *testing.T) {
 	}
 }
 
-// A script may set variables of its own, whatever they are called.
+// A script may set variables of any name.
 func TestVariablesThatScriptsSet(t *testing.T) {
 	for script, want := range map[string]string{
 		`while IFS= read -r -d x work; do ship "$work"; done`: "",
