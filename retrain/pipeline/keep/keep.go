@@ -1,4 +1,4 @@
-// Package keep finds generated files, and finds and merges the parts of them that people write themselves.
+// Package keep finds generated files, and extracts and merges the parts of them that people edit.
 package keep
 
 import (
@@ -14,10 +14,10 @@ var (
 	endMark  = regexp.MustCompile(`rewardwatch:end\b`)
 )
 
-// Parts returns the lines between the markers of each kept part of a text, by the name of the part.
+// Parts returns the text between the markers of each kept part, by the name of the part.
 func Parts(text string) (map[string]string, error) {
 	parts := map[string]string{}
-	name, from, at := "", 0, 0 // the part that is open, its begin, and where the line begins
+	name, from, at := "", 0, 0 // the open part, where its text begins, and where the line begins
 	for i, line := range strings.SplitAfter(text, "\n") {
 		next := at + len(line)
 		switch m := keepMark.FindStringSubmatch(line); {
@@ -42,7 +42,7 @@ func Parts(text string) (map[string]string, error) {
 	return parts, nil
 }
 
-// Secret returns the first line, from 1, between markers that looks like a secret, 0 without one.
+// Secret returns the number, from 1, of the first line between markers that looks like a secret, or 0.
 func Secret(text string) int {
 	kept := false
 	for i, line := range strings.Split(text, "\n") {
@@ -58,8 +58,8 @@ func Secret(text string) int {
 	return 0
 }
 
-// Merged returns a new text with the kept parts of the file that it replaces. A part with lines that the new text has no
-// markers for is an error, as they would be lost.
+// Merged returns a new text with the kept parts of the file that it replaces. It returns an error if the new text lacks
+// the markers of a part that is not blank, because the part would be lost.
 func Merged(text, before string) (string, error) {
 	parts, err := Parts(before)
 	if err != nil {
@@ -93,7 +93,8 @@ func Merged(text, before string) (string, error) {
 	return out.String(), nil
 }
 
-// Part returns the lines of a kept part of a text, and the line of its keep marker from 1. Without it, line is 0.
+// Part returns the text of a kept part, and the line number of its keep marker, from 1. If there is no such part, line
+// is 0.
 func Part(text, name string) (body string, line int, err error) {
 	parts, err := Parts(text)
 	if err != nil {
@@ -111,7 +112,7 @@ func Part(text, name string) (body string, line int, err error) {
 	return body, line, nil
 }
 
-// WithPart returns a text with other lines in a kept part.
+// WithPart returns a text with the body of a kept part replaced.
 func WithPart(text, name, body string) (string, error) {
 	if _, line, err := Part(text, name); err != nil || line == 0 {
 		return "", fmt.Errorf("the text has no keep marker %q: %w", name, err)

@@ -1,4 +1,5 @@
-// Package machines checks what a stage asks of the machine that runs it.
+// Package machines checks the resources and the time that a stage requests against the limits of the machines that run
+// it.
 package machines
 
 import (
@@ -10,31 +11,31 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
-// What the standard machines of GitHub for Linux have: https://docs.github.com/en/actions/reference/runners
+// Resources of GitHub's standard Linux machines: https://docs.github.com/en/actions/reference/runners
 const (
 	hostedCPU    = 4
 	hostedMemory = 16 << 10 // MiB
 )
 
-// largestMemory is more than any machine has, in MiB.
+// largestMemory is more memory than any machine has, in MiB.
 const largestMemory = 32768 << 10
 
-// standard matches the labels of these machines. The larger ones, which teams pay for, have names of their own.
+// standard matches the labels of these machines. The larger machines, which teams pay for, have other labels.
 var standard = regexp.MustCompile(`(?i)^ubuntu-(latest|slim|[0-9]{2}\.04)(-arm)?$`)
 
-// Stage is what a stage asks for.
+// Stage is what a stage requests.
 type Stage struct {
-	GitHub, GitLab bool // whether they run it
-	Enterprise     bool // whether this GitHub is an Enterprise Server, which has no machines of its own
+	GitHub, GitLab bool // whether they run the stage
+	Enterprise     bool // whether this GitHub is an Enterprise Server, which has no hosted runners
 
 	Name     string // training or gate
 	Runner   []string
 	CPU, GPU int
 	Memory   string // such as 4Gi
-	Limit    string // of time
+	Limit    string // time limit
 }
 
-// Faults returns what these machines do not provide or allow, by the key in the section of the stage.
+// Faults returns the requests that these machines do not satisfy, by their key in the section of the stage.
 func (s Stage) Faults() map[string]string {
 	out := map[string]string{}
 	if fault := s.tooLong(); fault != "" {
@@ -55,13 +56,13 @@ func (s Stage) Faults() map[string]string {
 	return out
 }
 
-// IsHosted reports whether GitHub Actions runs the stage on a standard machine of its own.
+// IsHosted reports whether GitHub Actions runs the stage on one of its own standard machines.
 func (s Stage) IsHosted() bool {
 	return s.GitHub && !s.Enterprise && !slices.ContainsFunc(s.Runner, func(label string) bool { return !standard.MatchString(label) })
 }
 
-// tooLong returns what is wrong with the time limit, "" for nothing: standard machines of GitHub run a job for at most six
-// hours, and GitHub waits for those of others for at most five days. GitLab refuses a limit of more than a month for a job.
+// tooLong returns what is wrong with the time limit, or "". GitHub's standard machines run a job for at most six hours,
+// and GitHub waits at most five days for a self-hosted runner. GitLab rejects a job with a limit of more than a month.
 func (s Stage) tooLong() string {
 	d, err := strict.Duration(s.Limit)
 	switch {
@@ -76,7 +77,7 @@ func (s Stage) tooLong() string {
 	return ""
 }
 
-// TooLarge reports whether no machine has so much memory.
+// TooLarge reports whether a memory size exceeds that of any machine.
 func TooLarge(size string) bool {
 	n, ok := strict.Mebibytes(size)
 	return ok && n > largestMemory

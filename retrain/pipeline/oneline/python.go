@@ -1,4 +1,4 @@
-// Package oneline checks programs of Python in one line, as in the arguments of python -c.
+// Package oneline checks one-line Python programs, such as the argument of python -c.
 package oneline
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// Python returns the syntax error of a Python program of one line, such as the argument of python -c. It is "" if the
-// program may be valid in a version of Python 3: this is no parser, and finds only brackets and strings that do not end,
-// operators and operands without the other, and statements that need a line of their own.
+// Python returns the syntax error of a one-line Python program, or "" if the program may be valid in any version of
+// Python 3. It does not parse the program: it finds only unterminated brackets and strings, operators without operands
+// and adjacent operands, and statements that need their own line.
 func Python(program string) string {
 	if strings.ContainsAny(program, "\r\n") {
 		return ""
@@ -25,7 +25,7 @@ func Python(program string) string {
 }
 
 var (
-	// formatted matches the beginning of a string with expressions.
+	// formatted matches the beginning of a string that may contain expressions.
 	formatted = regexp.MustCompile(`(?i)(?:\b|^)(?:[ft]r?|r[ft])["']`)
 	prefix    = regexp.MustCompile(`(?i)^(?:[rub]|br|rb|fr?|rf|tr?|rt)?["']`)
 	name      = regexp.MustCompile(`^[\p{L}\p{Nl}_][\p{L}\p{M}\p{N}\p{Pc}]*`)
@@ -38,14 +38,14 @@ var (
 	constants = strings.Fields("False None True")
 	// compound are the keywords that begin statements with a block, which can only begin a line.
 	compound = strings.Fields("class def for if while with")
-	// laterLines are the keywords of statements that need a line before or after them.
+	// laterLines are the keywords of statements that span several lines.
 	laterLines = strings.Fields("elif except finally try")
-	// needOperand are what an operand must follow.
+	// needOperand are the symbols and keywords that must be followed by an operand.
 	needOperand = strings.Fields("+ - * / // % @ & | ^ << >> ** ~ < > <= >= == != = += -= *= /= //= %= @= &= |= ^= <<= >>= **= := -> . " +
 		"and as assert class def del for from global if import in is lambda nonlocal not or while with")
 )
 
-// kind is what a part of a program is.
+// kind is the kind of a token.
 type kind int
 
 const (
@@ -56,7 +56,7 @@ const (
 	ofString
 )
 
-// token is a part of a program.
+// token is a word, number, string or symbol of a program.
 type token struct {
 	kind kind
 	text string
@@ -66,19 +66,20 @@ func (t token) is(texts ...string) bool {
 	return t.kind <= ofKeyword && slices.Contains(texts, t.text)
 }
 
-// begins and ends report whether an operand does with a token. Brackets that open may also be calls and subscripts.
+// begins and ends report whether an operand begins or ends with a token. An opening ( or [ does not count, because it
+// may be a call or subscript.
 func (t token) begins() bool { return t.kind > ofKeyword || t.is("{") }
 func (t token) ends() bool   { return t.kind > ofKeyword || t.is(")", "]", "}") }
 
-// lineFault returns the fault of a program whose expressions in strings may have the quotes of the string, as since
-// Python 3.12, or not.
+// lineFault returns the fault of a program. nested reports whether expressions in a string may contain the quotes of
+// that string, as since Python 3.12.
 func lineFault(program string, nested bool) string {
 	all, fault := tokens(program, nested)
 	if fault != "" {
 		return fault
 	}
 	var open []string
-	colon, block := false, "" // of the statement
+	colon, block := false, "" // in the statement
 	for i, t := range all {
 		before := token{text: ";"}
 		if i > 0 {
@@ -115,8 +116,8 @@ func lineFault(program string, nested bool) string {
 	return unfinished(all, block, colon)
 }
 
-// unfinished returns what a program without open brackets lacks at its end. block is the keyword that it begins with if
-// that needs a colon, and colon says whether there is one.
+// unfinished returns what a program without open brackets lacks at its end. block is the compound statement's keyword
+// with which it begins, or "", and colon reports whether the program has a colon.
 func unfinished(all []token, block string, colon bool) string {
 	if len(all) == 0 {
 		return ""
@@ -130,7 +131,8 @@ func unfinished(all []token, block string, colon bool) string {
 	return ""
 }
 
-// together reports whether an operand may follow another: a string another one, and a name the word type.
+// together reports whether an operand may follow another, as adjacent strings and a name after the soft keyword type
+// do.
 func together(before, t token) bool {
 	return before.kind == ofString && t.kind == ofString || before.text == "type" && t.kind == ofName
 }
@@ -143,7 +145,7 @@ func importsAll(all []token) bool {
 
 var closing = map[string]string{"(": ")", "[": "]", "{": "}"}
 
-// tokens returns the parts of a program up to a comment.
+// tokens splits a program, up to a comment.
 func tokens(program string, nested bool) (all []token, fault string) {
 	for rest := strings.TrimLeft(program, " \t\f"); rest != "" && rest[0] != '#'; rest = strings.TrimLeft(rest, " \t\f") {
 		t, length := token{}, 0
@@ -167,8 +169,8 @@ func tokens(program string, nested bool) (all []token, fault string) {
 	return all, ""
 }
 
-// quotedEnd returns where a string ends whose quotes begin at an index, or -1. With expressions, quotes in braces are those
-// of other strings.
+// quotedEnd returns the index after the string whose quotes begin at an index, or -1 if it does not end. If it has
+// expressions, quotes in braces belong to other strings.
 func quotedEnd(text string, at int, expressions bool) int {
 	quote := text[at : at+1]
 	if strings.HasPrefix(text[at:], strings.Repeat(text[at:at+1], 3)) {

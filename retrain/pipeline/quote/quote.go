@@ -1,5 +1,5 @@
-// Package quote writes values in the syntax of the files of a pipeline: as YAML, shell, Python and Markdown read them back
-// unchanged.
+// Package quote writes values in the syntax of a pipeline's files, so that YAML, shell, Python and Markdown read them
+// back unchanged.
 package quote
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// plainName is what needs no quotes in YAML, a shell, a Dockerfile and a Makefile.
+// plainName matches text that needs no quotes in YAML, a shell, a Dockerfile or a Makefile.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@+=!\[\],-]*$`)
 
-// Name returns a text that needs no quotes anywhere, and an error for any other.
+// Name returns its argument, or an error if it needs quotes anywhere.
 func Name(s string) (string, error) {
 	if !plainName.MatchString(s) {
 		return "", fmt.Errorf("%q is not a plain name", s)
@@ -25,7 +25,7 @@ func Name(s string) (string, error) {
 	return s, nil
 }
 
-// Number returns a number as YAML takes it for one, and an error for any other text.
+// Number returns a number in a form that YAML reads as a number, or an error if the text is not one.
 func Number(s string) (string, error) {
 	if _, err := strconv.ParseFloat(s, 64); err != nil {
 		return "", fmt.Errorf("%q is not a number", s)
@@ -33,7 +33,7 @@ func Number(s string) (string, error) {
 	return WithPoint(s), nil
 }
 
-// WithPoint returns a number with a point if it has an exponent: without one, YAML takes it for a string.
+// WithPoint adds a decimal point to a number with an exponent. Without it, YAML 1.1 reads the number as a string.
 func WithPoint(number string) string {
 	if digits, exponent, ok := strings.Cut(number, "e"); ok && !strings.Contains(digits, ".") {
 		return digits + ".0e" + exponent
@@ -43,10 +43,10 @@ func WithPoint(number string) string {
 
 var wordOfYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/-]*$`)
 
-// notStrings are words that YAML 1.1 or 1.2 takes for something else than a string.
+// notStrings are the words that YAML 1.1 or 1.2 does not read as strings.
 var notStrings = strings.Fields("y n yes no on off true false null")
 
-// Word returns a YAML string, without quotes if every version of YAML takes it for one.
+// Word returns a YAML string, without quotes if every version of YAML reads it as a string.
 func Word(s string) (string, error) {
 	if wordOfYAML.MatchString(s) && !slices.Contains(notStrings, strings.ToLower(s)) {
 		return s, nil
@@ -63,8 +63,8 @@ func YAML(s string) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// Shell returns a word that a POSIX shell reads as it is. Backslashes before a quote are outside of quotes, where no one
-// can take them for one that escapes it.
+// Shell quotes a word for a POSIX shell. It writes backslashes before a single quote outside of quotes, so that no
+// reader mistakes them for an escape of the quote.
 func Shell(s string) string {
 	parts := strings.Split(s, "'")
 	for i, p := range parts {
@@ -74,13 +74,13 @@ func Shell(s string) string {
 	return strings.Join(parts, `\'`)
 }
 
-// expands matches what a shell would replace.
+// expands matches text that a shell would replace.
 var expands = regexp.MustCompile("\\$[{(0-9a-zA-Z_]|`[^`]+`")
 
-// Expands reports whether a shell would replace a part of a text that is not quoted.
+// Expands reports whether a shell would replace a part of an unquoted text.
 func Expands(s string) bool { return expands.MatchString(s) }
 
-// Glob returns the glob that matches a name alone, as a YAML scalar.
+// Glob returns a glob that matches only the given name, as a YAML scalar.
 func Glob(s string) (string, error) {
 	if strings.ContainsAny(s, "*?[\\") {
 		return "", fmt.Errorf("%q contains wildcard characters", s)
@@ -90,12 +90,12 @@ func Glob(s string) (string, error) {
 
 var special = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
-// Ignored returns the pattern for .dockerignore of a file below a directory of the image's context.
+// Ignored returns the .dockerignore pattern for a file in any directory of the build context.
 func Ignored(file string) string { return "**/" + special.Replace(file) }
 
 var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|", `\|`, "#", `\#`)
 
-// Text returns a text for Markdown.
+// Text escapes a text for Markdown.
 func Text(s string) string { return markdown.Replace(s) }
 
 // Python returns a value as a Python literal.
@@ -123,7 +123,7 @@ func Python(v yamlfile.Value) string {
 	return "None"
 }
 
-// Comment returns a text for people on one line of YAML.
+// Comment returns a text with unprintable characters replaced by spaces, for a YAML comment.
 func Comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -133,13 +133,13 @@ func Comment(s string) string {
 	}, s)
 }
 
-// Variable returns how the environment variables of a project begin where several projects have one environment.
+// Variable returns the prefix of a project's environment variables where several projects share an environment.
 func Variable(project string) string {
 	return "RETRAIN_" + strings.ToUpper(strings.ReplaceAll(project, "-", "_"))
 }
 
-// SameOnGitHub returns an expression of GitHub Actions, for a double-quoted YAML scalar: whether a run has no request, or
-// one for this policy. GitHub compares without regard to case, so the scripts compare again.
+// SameOnGitHub returns a GitHub Actions expression for use in a double-quoted YAML scalar. It is true if a run has no
+// request, or a request for this policy. GitHub ignores case in comparisons, so the scripts compare again.
 func SameOnGitHub(policy string) (string, error) {
 	text := "'" + strings.ReplaceAll(policy, "'", "''") + "'"
 	scalar, err := YAML("(github.event.client_payload.data.policy || " + text + ") == " + text)

@@ -7,12 +7,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Line is a line of YAML, and the path of the value that makes it.
+// Line is a line of YAML with the path of its value.
 type Line struct {
 	Path, Text string
 }
 
-// lines returns a value as lines of YAML, so that each of its keys and items is on a separate line.
+// lines returns a value as YAML, with each key and item on its own line.
 func lines(path string, v yamlfile.Value) []Line {
 	var out []Line
 	add := func(path, opening string, v yamlfile.Value) {
@@ -21,7 +21,7 @@ func lines(path string, v yamlfile.Value) []Line {
 			return
 		}
 		inner := lines(path, v)
-		if opening == "-" { // the first key is on the line of the hyphen
+		if opening == "-" { // the first key shares the line of the hyphen
 			inner[0].Text = "- " + inner[0].Text
 			for i := range inner[1:] {
 				inner[i+1].Text = "  " + inner[i+1].Text
@@ -43,7 +43,7 @@ func lines(path string, v yamlfile.Value) []Line {
 	return out
 }
 
-// Tree returns a value as YAML with an indentation, and each line as shown returns it.
+// Tree returns a value as indented YAML. shown renders each line.
 func Tree(path string, v yamlfile.Value, indent int, shown func(Line) string) string {
 	var out []string
 	for _, l := range lines(path, v) {
@@ -52,10 +52,10 @@ func Tree(path string, v yamlfile.Value, indent int, shown func(Line) string) st
 	return strings.Join(out, "\n")
 }
 
-// yamlScalar returns a value without members as YAML.
+// yamlScalar returns a value without members in YAML.
 func yamlScalar(v yamlfile.Value) string {
 	text, err := v.MarshalJSON()
-	if err != nil { // a string is always JSON
+	if err != nil { // not reached: every value is valid JSON
 		return "null"
 	}
 	if v.Kind == yamlfile.Number {

@@ -1,4 +1,4 @@
-// Package reading reads the files of a repository that could say something of its project, within limits.
+// Package reading reads the files of a repository that may describe its project, within limits.
 package reading
 
 import (
@@ -13,46 +13,46 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
-// Limits bound what is read, so that a large or hostile repository takes no longer than a small one.
+// Limits bound how much is read, so that a large or hostile repository does not take longer than the limits allow.
 type Limits struct {
-	Entries int   // files and directories that are looked at
-	Files   int   // that are read
-	Source  int64 // bytes of a file
-	Lock    int64 // bytes of a file that declares packages
-	Bytes   int64 // of all files
+	Entries int   // files and directories visited
+	Files   int   // files read
+	Source  int64 // size of a source file, in bytes
+	Lock    int64 // size of a file that declares packages or of a notebook, in bytes
+	Bytes   int64 // total size of all files read, in bytes
 	Time    time.Duration
 }
 
-// Usual are the limits of a proposal.
+// Usual are the limits for a proposal.
 var Usual = Limits{Entries: 200_000, Files: 2000, Source: 1 << 20, Lock: 8 << 20, Bytes: 64 << 20, Time: time.Minute}
 
-// Reader reads the files of a repository within limits, and notes what it leaves out.
+// Reader reads the files of a repository within limits, and records what it skips.
 type Reader struct {
 	Limits
 	began      time.Time
-	large      []string // files over their limit
+	large      []string // files over their size limit
 	seen, read int
 	kept       int64
-	stopped    string // why the rest was not read
+	stopped    string // why the remaining files were not read
 }
 
-// New returns a reader whose time begins now.
+// New returns a reader whose time limit begins now.
 func New(l Limits) *Reader { return &Reader{Limits: l, began: time.Now()} }
 
-// Late reports whether the time is over.
+// Late reports whether the time limit is exceeded.
 func (r *Reader) Late() bool { return time.Since(r.began) > r.Time }
 
-// WorkflowsOf is the directory with the workflows of GitHub, of which only versions of Python are taken.
+// WorkflowsOf is the directory with GitHub workflows, from which only Python versions are read.
 const WorkflowsOf = ".github"
 
-// Walk calls take with each file that could say something of the project.
+// Walk calls take with each file that may describe the project.
 func (r *Reader) Walk(repository fs.FS, take func(file string, text []byte)) error {
 	return fs.WalkDir(repository, ".", func(file string, d fs.DirEntry, err error) error {
 		r.seen++
 		switch {
 		case err != nil && file == ".":
 			return err
-		case err != nil: // a directory that cannot be read is none of the project's
+		case err != nil: // an unreadable directory is not part of the project
 			return fs.SkipDir
 		case d.IsDir() && file != "." && file != WorkflowsOf && file != ".devcontainer" && (strings.HasPrefix(d.Name(), ".") || programs.IsForeign(repository, file)):
 			return fs.SkipDir
@@ -65,12 +65,12 @@ func (r *Reader) Walk(repository fs.FS, take func(file string, text []byte)) err
 	})
 }
 
-// isRead reports whether a file could say something of the project.
+// isRead reports whether a file may describe the project.
 func isRead(file string) bool {
 	return path.Ext(file) == ".py" || path.Ext(file) == ".ipynb" || IsYAML(file) || pins.IsDeclaration(file)
 }
 
-// full reports whether a limit of the whole repository is reached, and notes which.
+// full reports whether a limit for the whole repository is reached, and records which.
 func (r *Reader) full(file string) bool {
 	switch {
 	case r.seen > r.Entries:
@@ -90,7 +90,7 @@ func (r *Reader) full(file string) bool {
 
 func (r *Reader) file(repository fs.FS, file string, d fs.DirEntry, take func(file string, text []byte)) {
 	most := r.Source
-	if pins.IsDeclaration(file) || path.Ext(file) == ".ipynb" { // which has outputs as well
+	if pins.IsDeclaration(file) || path.Ext(file) == ".ipynb" { // notebooks contain outputs as well
 		most = r.Lock
 	}
 	info, err := d.Info()
@@ -108,7 +108,7 @@ func (r *Reader) file(repository fs.FS, file string, d fs.DirEntry, take func(fi
 	}
 }
 
-// Unread returns what was not read, for a person.
+// Unread describes the files that were not read, for output.
 func (r *Reader) Unread() []string {
 	var out []string
 	if n := len(r.large); n > 0 {
@@ -124,7 +124,7 @@ func (r *Reader) Unread() []string {
 	return out
 }
 
-// IsYAML reports whether a file is one of YAML by its name.
+// IsYAML reports whether a file has the name of a YAML file.
 func IsYAML(file string) bool {
 	return strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml")
 }

@@ -1,4 +1,4 @@
-// Package schedule checks cron schedules as the orchestrators read them.
+// Package schedule checks cron schedules against the syntax and limits of the orchestrators.
 package schedule
 
 import (
@@ -9,15 +9,12 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// oftenest is how many minutes are at least between two starts of a workflow by its schedule: GitHub starts none more
-// often.
+// oftenest is the shortest interval in minutes at which GitHub starts a scheduled workflow.
 const oftenest = 5
 
-// minutesOfDay is how many minutes a day has.
 const minutesOfDay = 24 * 60
 
-// Fault returns what is wrong with a schedule of five fields in UTC, "" if nothing is. github adds the limit of GitHub
-// Actions.
+// Fault returns what is wrong with a five-field schedule in UTC, or "". github adds the limit of GitHub Actions.
 func Fault(text string, github bool) string {
 	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	parsed, err := parser.Parse(text)
@@ -37,10 +34,11 @@ func Fault(text string, github bool) string {
 	return ""
 }
 
-// someDay begins the first four years in which schedules are looked at: they have a day of each month and weekday.
+// someDay begins the four years in which schedules are checked. They contain every date of the year, including February
+// 29, and every combination of a day of the month and a weekday.
 var someDay = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// closer reports whether two times of a schedule are less than these minutes from one another.
+// closer reports whether a schedule has two times less than the given number of minutes apart.
 func closer(s *cron.SpecSchedule, minutes int) bool {
 	var times []int
 	for t := range minutesOfDay {
@@ -57,7 +55,7 @@ func closer(s *cron.SpecSchedule, minutes int) bool {
 	return overnight < minutes && onDaysInARow(s)
 }
 
-// onDaysInARow reports whether a schedule has two days that follow one another.
+// onDaysInARow reports whether a schedule has two consecutive days.
 func onDaysInARow(s *cron.SpecSchedule) bool {
 	before := false
 	for day := someDay; day.Before(someDay.AddDate(4, 0, 0)); day = day.AddDate(0, 0, 1) {

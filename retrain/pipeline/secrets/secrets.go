@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// rule is what a credential looks like.
+// rule matches one form of credential.
 type rule struct {
 	re    *regexp.Regexp
-	digit bool // whether it has a digit, which names in code often lack
+	digit bool // whether the match must contain a digit, which names in code often lack
 }
 
-// notCredentials are keys that name no credential.
+// notCredentials matches keys that do not refer to credentials, such as cache_key.
 var notCredentials = regexp.MustCompile(`(?i)^(?:[a-z0-9]+[_-])*(?:public|cache|sort|partition|primary|foreign|hash|idempotency|dedup)[_-]?key\b`)
 
 var rules = []rule{
@@ -47,22 +47,24 @@ var rules = []rule{
 }
 
 var (
-	// mysql matches a client of MySQL where a command begins or after one that starts others, with -p and a password.
+	// mysql matches a MySQL client with -p and a password, at the beginning of a command or after a command that starts
+	// another one.
 	mysql = regexp.MustCompile(`(?:(?m:^)[ \t]*|[;&|("'` + "`" + `][ \t]*|(?:(?m:^)|[\s;&|("'])` + starts + `[ \t]+)(?:[^\s"'=:]*/)?` +
 		`(?:mysql|mariadb-?)(?:dump|admin|import|show|check|sh|slap|binlog)?(?:[ \t]+[^\s|;&]+)*[ \t]+-p["']?[^\s"'$<{%(][^\s"'$]{2,}`)
-	// password matches what follows -p, and notPassword those that are ports or the name of a longer option.
+	// password matches the value of -p, and notPassword the values that are ports or parts of a longer option instead.
 	password    = regexp.MustCompile(`[ \t]-p["']?([^\s"'$<{%(][^\s"'$]{2,})`)
 	notPassword = regexp.MustCompile(`^(?:[0-9.:/-]+(?:tcp|udp)?|(?:rotocol|rint|rint-defaults|ort|rompt|ager|ipe|lugin[-_]dir)(?:=.*)?)$`)
 )
 
-// starts matches settings and the commands that start another one, with their options and the name of a user or a host.
+// starts matches variable settings and commands that start another command, with options and the name of a user or
+// host.
 const starts = `(?:[A-Za-z_]\w*=\S*|(?:exec|sudo|env|nohup|time|timeout|nice|command|ssh|if|then|else|do|RUN|!|--)(?:[ \t]+-\S+)*(?:[ \t]+[^\s-]\S*)?(?:[ \t]+--)?)`
 
-// address matches the user and the password of a URL.
+// address matches the user and password of a URL.
 var address = regexp.MustCompile(`://[^/\s:@"',<>]*:[^/\s@"',<>$][^/\s@"',<>]*@`)
 
-// marks are in lower case: a line with a credential contains one of them, and few other lines do, so that the slow
-// expressions read only those.
+// marks are lowercase texts that nearly every credential contains and few other lines do. Only texts with one of them
+// are matched with the rules, which are slow.
 var marks = []string{
 	"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "whsec_", "private key", "pass",
 	"token", "api-key", "secret", "key", "bearer", "hf_", "sk-", "k_live_", "k_test_", "wandb", "curl", "aiza", "npm_", "pypi-", "eyj", "://",
@@ -71,7 +73,7 @@ var marks = []string{
 	"hooks.slack", "discord", "webhook", "telegram", "googleapis", "mysql", "mariadb",
 }
 
-// Message says what is wrong with a text that Found finds. It names no credential itself.
+// Message describes a text for which Found returns true, without repeating the credential.
 const Message = "looks like a secret in plain text"
 
 // Found reports whether a text contains what looks like a credential.
@@ -85,7 +87,7 @@ func Found(text string) bool {
 	})
 }
 
-// inMember reports whether a value of a mapping does, of which its key may say what it is.
+// inMember reports whether a member of a mapping looks like a credential, by its value alone or together with its key.
 func inMember(key, value string) bool { return Found(value) || Found(key+`: "`+value+`"`) }
 
 func (r rule) takes(found string) bool {
@@ -95,7 +97,7 @@ func (r rule) takes(found string) bool {
 	return (!r.digit || strings.ContainsAny(found, "0123456789")) && !notCredentials.MatchString(found)
 }
 
-// Hide returns a text for people without the credentials in it.
+// Hide returns a text with its credentials replaced by "…", for output.
 func Hide(text string) string {
 	text = address.ReplaceAllString(text, "://…@")
 	for _, r := range rules {
@@ -109,8 +111,8 @@ func Hide(text string) string {
 	return text
 }
 
-// InValues returns the paths, such as a.b[1], of the values of a file that look like credentials, in order. The key of a
-// value and the option before a word may say that it is one.
+// InValues returns the sorted paths, such as a.b[1], of values that look like credentials. Besides the value itself, it
+// considers the key of the value, and the option or the program before a word of a command.
 func InValues(values map[string]string) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(values)) {
@@ -129,13 +131,13 @@ func InValues(values map[string]string) []string {
 	return out
 }
 
-// isOfProgram matches programs after which words may be credentials that no option names as such.
+// isOfProgram matches programs whose arguments may be credentials without an option that says so.
 var isOfProgram = regexp.MustCompile(`(?:^|/)(?:curl|wandb|sshpass|(?:mysql|mariadb)[a-z_-]*)$`)
 
-// reserved are the environment variables that the stages, their images and shells have, or that shells never take.
+// reserved are the environment variables that the stages, their images or shells set themselves, or that shells ignore.
 var reserved = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN RUN_ID SERVICE SHELLOPTS SKIPPED UID VERSION WORK")
 
-// Reserved reports whether an environment variable has a meaning of its own in the pipeline.
+// Reserved reports whether the pipeline uses an environment variable itself, so that a file must not set it.
 func Reserved(name string) bool {
 	return slices.Contains(reserved, name) || strings.HasPrefix(name, "REWARDWATCH_") || strings.HasPrefix(name, "GITHUB_") ||
 		strings.HasPrefix(name, "CI_") || strings.HasPrefix(name, "RUNNER_")

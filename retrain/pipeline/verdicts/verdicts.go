@@ -1,5 +1,5 @@
-// Package verdicts tells how much data a gate needs, so that a pipeline whose gate could never decide is refused before
-// anything is trained.
+// Package verdicts computes how much data a gate needs, so that a pipeline whose gate could never decide is rejected
+// before anything is trained.
 package verdicts
 
 import (
@@ -11,29 +11,30 @@ import (
 )
 
 const (
-	// LeastBaseline is the size of the smallest baseline that the service takes.
+	// LeastBaseline is the smallest baseline that the service accepts, in episodes.
 	LeastBaseline = 50
-	// leastSeeds is how many seeds an evaluation has at least.
+	// leastSeeds is the minimum number of seeds of an evaluation.
 	leastSeeds = 2
-	// usual is the number of evaluation episodes for each environment and seed where no gate decides by them.
+	// usual is the default number of evaluation episodes for each environment and seed if no gate decides on them.
 	usual = 20
-	// most bounds the episodes that the need of a gate adds: of a small baseline, it would be tens of thousands.
+	// most bounds the default number of episodes. For a small baseline, a gate would need tens of thousands.
 	most = 200
-	// ample is a baseline with which a version is found to be the same after no more units than it has.
+	// ample is a baseline that is large enough: a gate then needs no more units than the baseline has to find a version
+	// to be the same.
 	ample = 500
 )
 
-// Needed returns how many episodes a gate needs until half of all unchanged versions are found to be the same, with a
-// baseline of this many independent episodes and one judged signal. It is 0 if no number is enough.
+// Needed returns the number of episodes after which a gate finds half of all unchanged versions to be the same, with a
+// baseline of this many independent episodes and one judged signal. It returns 0 if no number is enough.
 func Needed(baseline int) int {
 	return int(detectors.UnitsToEquivalence(int64(baseline), 1, 1, gate.MeansError))
 }
 
-// Gate is what a gate decides by.
+// Gate describes the data on which a gate decides.
 type Gate struct {
-	Skipped, Passes           bool // there is none, or it passes without a verdict
+	Skipped, Passes           bool // the pipeline has no gate, or the gate passes without a verdict
 	Baseline, Seeds, Episodes int
-	Sent, Others              bool // whether the generated evaluation sends its episodes, and whether others do instead
+	Sent, Others              bool // whether the generated evaluation sends its episodes, and whether something else sends episodes instead
 }
 
 // Faults returns what keeps a gate from deciding, by the path of the value to change.
@@ -57,8 +58,8 @@ func Faults(g Gate) map[string]string {
 	return out
 }
 
-// Episodes returns how many episodes are evaluated for each environment and seed by default: if a gate decides by them, as
-// many as it needs to find an unchanged version to be the same.
+// Episodes returns the default number of evaluation episodes for each environment and seed. If a gate decides on them,
+// it is the number that the gate needs to find an unchanged version to be the same, up to a limit.
 func Episodes(decides bool, baseline, seeds int) int {
 	if !decides {
 		return usual

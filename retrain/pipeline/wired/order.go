@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// orders are how generated files say which stage a stage needs.
+// orders are the lines with which generated files declare the dependency of a stage on the one before it.
 var orders = []struct{ file, first, line string }{
 	{".github/workflows/retrain-*.yml", "    needs: [build]\n", "    needs: [build, %s]\n"},
 	{".gitlab-ci.yml", "  needs: [build]\n", "  needs: [build, %s]\n"},
@@ -15,7 +15,7 @@ var orders = []struct{ file, first, line string }{
 	{"pipeline/Makefile", "", ": build %s\n"},
 }
 
-// Misordered finds stages that do not wait for the one before them, by the path and the text of a generated file.
+// Misordered returns the stages of a generated file that do not wait for the preceding stage.
 func Misordered(file, text string, stages []string) []Lack {
 	var out []Lack
 	for _, o := range orders {

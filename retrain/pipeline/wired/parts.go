@@ -1,6 +1,6 @@
 package wired
 
-// TokenOf is how a stage that sends telemetry gets its token.
+// TokenOf maps generated files to the lines that pass the token to a stage that sends telemetry.
 var TokenOf = map[string]string{
 	"pipeline/argo.yaml": "|          - name: REWARDWATCH_TELEMETRY_TOKEN\n            valueFrom:\n              secretKeyRef:\n                name: rewardwatch\n                key: telemetry-token\n                optional: true\n",
 	"pipeline/kubernetes.yaml": "|            - name: REWARDWATCH_TELEMETRY_TOKEN\n              valueFrom:\n                secretKeyRef:\n                  name: rewardwatch\n                  key: telemetry-token\n" +
@@ -8,8 +8,8 @@ var TokenOf = map[string]string{
 	"pipeline/kubeflow.yaml": "|                - secretKey: telemetry-token\n                  envVar: REWARDWATCH_TELEMETRY_TOKEN\n",
 }
 
-// Withdrawal are the lines of the script of a stage that stops what shadow.command serves.
+// Withdrawal is the lines in a stage's script that stop what shadow.command serves.
 const Withdrawal = "|serving=\nwithdraw() {\n  trap '' INT TERM\n|  [ \"$code\" -eq 0 ] \\|\\| [ -z \"$serving\" ] \\|\\| withdraw\n|serving=yes\n"
 
-// TokenFile are the lines of the script of such a stage.
+// TokenFile is the lines in a stage's script that write the telemetry token to a file.
 const TokenFile = "|if [ -n \"${REWARDWATCH_TELEMETRY_TOKEN:-}\" ]; then\n  (umask 077 && printf '%s' \"$REWARDWATCH_TELEMETRY_TOKEN\" > \"$token.telemetry\")\n  export REWARDWATCH_TOKEN_FILE=\"$token.telemetry\"\nfi\n"

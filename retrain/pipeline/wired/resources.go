@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Block is what a generated file has several times.
+// Block is a text that a generated file must contain a number of times.
 type Block struct {
 	Text  string
 	Times int
 }
 
-// Resources returns the lines of a generated file with the resources of the stages and with the shared memory of the
-// training and the evaluation, of which there are two stages. cpu is in processors, and memory as Kubernetes writes it.
+// Resources returns the blocks of a generated file that request resources for the stages and mount shared memory in the
+// training and the evaluation. cpu is in processors, and memory in Kubernetes notation.
 func Resources(file string, cpu, gpu int, memory string, stages int) []Block {
 	indent := map[string]string{"pipeline/argo.yaml": "\n        ", "pipeline/kubernetes.yaml": "\n          ", "pipeline/kubeflow.yaml": "\n        "}[file]
 	if indent == "" {

@@ -1,9 +1,9 @@
-// Package wired finds what generated files lack that stages need to run as planned. The head of wiring.txt says how that
-// file lists it.
+// Package wired finds what generated files lack to run their stages as planned. The lines that they need are listed in
+// wiring.txt, whose header describes its syntax.
 package wired
 
 import (
-	_ "embed" // of wiring.txt
+	_ "embed" // for wiring.txt
 	"path"
 	"strings"
 	"sync"
@@ -12,23 +12,24 @@ import (
 //go:embed wiring.txt
 var wiringText string
 
-// wirings are what artefacts must have so that the stages run as planned, as wiring.txt lists it.
+// wirings returns the contents of wiring.txt.
 var wirings = sync.OnceValue(func() []wiring { return readWirings(wiringText) })
 
-// wiring is what one kind of artefact must have: lines of the whole file, and lines of the block of each stage. Where a
-// list has several lines together, they follow one another. In the block, STAGE is the name of the stage.
+// wiring is the required contents of one kind of artefact: lines anywhere in the file, and lines in the block of each
+// stage. An element of a list may have several lines, which must be adjacent. In blocks, STAGE stands for the name of
+// the stage.
 type wiring struct {
 	file  string // pattern of the path
-	of    string // library that the file is for; "" for any
+	of    string // library that the file must use; "" for any
 	whole []string
-	open  string // first line of the block of a stage, which ends before that of the next one
+	open  string // first line of a stage's block, which ends before the first line of the next block
 	stage []string
 }
 
-// mayGoOn ends a line of wiring.txt that goes on in the artefact.
+// mayGoOn marks the end of a line in wiring.txt that may continue in the artefact.
 const mayGoOn = "…\n"
 
-// readWirings reads wiring.txt. The head of that file says how it is written.
+// readWirings parses wiring.txt. The header of that file describes its syntax.
 func readWirings(text string) []wiring {
 	var all []wiring
 	var list *[]string
@@ -55,7 +56,7 @@ func readWirings(text string) []wiring {
 	return all
 }
 
-// beginSection begins a section of wiring.txt and returns its list, nil if it has none.
+// beginSection begins a section of wiring.txt, and returns the list that its lines are added to, or nil if it has none.
 func beginSection(all *[]wiring, key, value string) *[]string {
 	if key == "file" {
 		file, library, _ := strings.Cut(value, " ")
@@ -70,7 +71,7 @@ func beginSection(all *[]wiring, key, value string) *[]string {
 	return &x.stage
 }
 
-// Lines returns the lines of a list that are separated by bars. A backslash before a bar makes it part of the line.
+// Lines splits a list at its bars. A bar after a backslash is part of a line.
 func Lines(list string) []string {
 	if list == "" {
 		return nil
@@ -83,14 +84,14 @@ func Lines(list string) []string {
 	return lines
 }
 
-// Lack is what a text lacks, and the line from 1 that it belongs to.
+// Lack is something that a text lacks, and the line it belongs to, from 1.
 type Lack struct {
 	Line int
 	What string
 }
 
-// Missing returns what the text of a generated file lacks, by its path, the library of the algorithm, and the names of
-// the stages in their order.
+// Missing returns what a generated file lacks. library is that of the algorithm, and stages are in the order in which
+// they run.
 func Missing(file, library, text string, stages []string) []Lack {
 	var out []Lack
 	for i := range wirings() {
@@ -110,7 +111,7 @@ func Missing(file, library, text string, stages []string) []Lack {
 	return out
 }
 
-// blocks finds what the block of each stage lacks.
+// blocks returns what the block of each stage lacks.
 func (x *wiring) blocks(text string, stages []string) []Lack {
 	var out []Lack
 	at := 0
@@ -139,7 +140,7 @@ func (x *wiring) blocks(text string, stages []string) []Lack {
 	return out
 }
 
-// HasLine reports whether a text has a line that begins so.
+// HasLine reports whether a text has a line with this prefix. The prefix may span several lines.
 func HasLine(text, line string) bool {
 	return strings.HasPrefix(text, line) || strings.Contains(text, "\n"+line)
 }
