@@ -13,16 +13,16 @@ import (
 	"slices"
 )
 
-// File is the file with the answers, relative to the root of the repository.
+// File is the path of the proposals file, relative to the root of the repository.
 const File = "pipeline/proposals.json"
 
-// maxAnswers and maxFile bound the file.
+// maxAnswers bounds the number of proposals in the file, and maxFile its size in bytes.
 const (
 	maxAnswers = 100
 	maxFile    = 1 << 20
 )
 
-// answer is a text that passed all checks.
+// answer is a proposal that passed all checks.
 type answer struct {
 	Key   string `json:"key"` // hash of the prompt, the model and the hole
 	Hole  string `json:"hole"`
@@ -30,13 +30,13 @@ type answer struct {
 	Text  string `json:"text"`
 }
 
-// answers are the proposals so far, the newest last. A prompt that was answered is not sent again.
+// answers are the contents of the proposals file, oldest first. A prompt that has an answer is not sent again.
 type answers struct {
 	Version int      `json:"version"`
 	Answers []answer `json:"answers"`
 }
 
-// keyOf returns the hash of what an answer depends on.
+// keyOf returns the hash of everything that an answer depends on.
 func keyOf(h *Hole, model string, prompt []message) (string, error) {
 	text, err := json.Marshal([]any{1, h.Name, h.File, model, prompt})
 	if err != nil {
@@ -46,7 +46,7 @@ func keyOf(h *Hole, model string, prompt []message) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// readAnswers returns the answers of a repository; none if there is no file.
+// readAnswers reads the proposals of a repository. It returns none if the file does not exist.
 func readAnswers(root *os.Root) (*answers, error) {
 	out := &answers{Version: 1}
 	f, err := root.Open(filepath.FromSlash(File))
@@ -77,14 +77,14 @@ func (a *answers) find(key string) (string, bool) {
 	return a.Answers[i].Text, true
 }
 
-// add adds an answer in place of one to the same question.
+// add adds an answer, and removes any earlier answer with the same key. The oldest answers over maxAnswers are dropped.
 func (a *answers) add(x answer) {
 	a.Answers = slices.DeleteFunc(a.Answers, func(y answer) bool { return y.Key == x.Key })
 	a.Answers = append(a.Answers, x)
 	a.Answers = a.Answers[max(0, len(a.Answers)-maxAnswers):]
 }
 
-// write writes the file as a whole.
+// write replaces the file atomically.
 func (a *answers) write(root *os.Root) error {
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {

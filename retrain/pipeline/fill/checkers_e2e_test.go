@@ -12,7 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
 )
 
-// What a person accepts has no fault by the checkers of Python, whatever the function uses of what is allowed.
+// Functions that pass the checks have no faults according to Python's linters and type checkers, whatever allowed names
+// they use.
 func TestE2ECheckersFindNoFaultInFilledFiles(t *testing.T) {
 	for _, text := range functions {
 		s := newService(t, func(w http.ResponseWriter, r *http.Request, hole string, call int) {

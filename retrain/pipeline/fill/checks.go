@@ -15,8 +15,8 @@ var (
 	markup  = "<>[]{}|`*#~\\$"
 )
 
-// check returns what is wrong with an answer for the hole, at most a few faults. Key is the key of the endpoint, which no
-// answer may contain.
+// check returns what is wrong with an answer for the hole. key is the API key of the endpoint, which no answer may
+// contain.
 func (h *Hole) check(answer, key string) []string {
 	var faults []string
 	add := func(wrong bool, format string, args ...any) {
@@ -26,7 +26,7 @@ func (h *Hole) check(answer, key string) []string {
 	}
 	add(len(answer) > h.maxBytes, "its %d bytes exceed the limit of %d", len(answer), h.maxBytes)
 	if len(faults) > 0 {
-		return faults // the rest would take a long time, and say little
+		return faults // further checks of a long text would be slow and add little
 	}
 	add(strings.TrimSpace(answer) == "", "it is empty")
 	add(!utf8.ValidString(answer), "it is not UTF-8")

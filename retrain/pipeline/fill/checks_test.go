@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// body is a function with one line in it.
+// body returns a function whose body is one line.
 func body(line string) string {
 	return "def features(observation):\n    " + line + "\n    return observation\n"
 }
 
-// What a function must not do is refused, with its line.
+// Everything that a function must not do is rejected with its line.
 func TestFunctionsThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		body("import os"):                                                "line 2: ",
@@ -76,7 +76,7 @@ func TestFunctionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// pythonFaults compiles functions as Python does, and returns those that it refuses.
+// pythonFaults compiles functions with Python, and returns those that it rejects.
 func pythonFaults(t *testing.T, functions []string) []string {
 	t.Helper()
 	const program = `
@@ -107,7 +107,7 @@ json.dump(refused, sys.stdout)
 	return refused
 }
 
-// functions are accepted ones, with everything that is allowed.
+// functions are valid functions that use everything that is allowed.
 var functions = []string{
 	goodFunction,
 	"def features(observation): return observation\n",
@@ -117,7 +117,7 @@ var functions = []string{
 		"    f = {k: v for k, v in d.items() if k not in (\"x\",)}\n    return numpy.concatenate([observation[1:-1], numpy.array([a, numpy.linalg.norm(observation), len(f)])], axis=0)\n",
 }
 
-// What is accepted is Python: mutations of accepted functions are refused, or compile.
+// Valid answers are valid Python: mutations of valid functions are either rejected, or compile.
 func TestSimWhatIsAcceptedCompiles(t *testing.T) {
 	h := Holes()[1]
 	for _, text := range functions {

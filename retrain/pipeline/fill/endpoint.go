@@ -18,14 +18,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
 )
 
-// The limits of what is read.
+// Limits of what is read or shown.
 const (
 	maxAnswer = 256 << 10 // bytes of a response
-	maxKey    = 4 << 10   // bytes of the file with the key
-	maxQuoted = 200       // bytes of an error's text that are shown
+	maxKey    = 4 << 10   // bytes of the key file
+	maxQuoted = 200       // bytes of the endpoint's error that are shown
 )
 
-// message is one of a conversation.
+// message is a message of a conversation.
 type message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
@@ -37,14 +37,14 @@ type endpoint struct {
 	model   string
 	key     string
 	timeout time.Duration
-	calls   int // that are left
+	calls   int // remaining calls
 	client  *http.Client
 }
 
-// errBudget says that no calls are left.
+// errBudget is returned when no calls are left.
 var errBudget = errors.New("the limit of model.calls has been reached: raise it, or run fill again (existing proposals are kept)")
 
-// newEndpoint returns the endpoint of a file.
+// newEndpoint returns the endpoint that a file configures.
 func newEndpoint(m *pipeline.LanguageModel, timeout time.Duration, key string) *endpoint {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if strings.HasPrefix(m.URL, "http:") {
@@ -53,14 +53,14 @@ func newEndpoint(m *pipeline.LanguageModel, timeout time.Duration, key string) *
 	return &endpoint{
 		url: strings.TrimSuffix(m.URL, "/") + "/chat/completions", model: m.Name, key: key, timeout: timeout, calls: m.Calls,
 		client: &http.Client{
-			// A redirect could lead the key, and the text, to another host.
+			// A redirect could send the key and the prompt to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport:     &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10},
 		},
 	}
 }
 
-// loopbackOnly refuses a connection in clear text to another machine, whatever the name resolved to.
+// loopbackOnly rejects an unencrypted connection to another machine, even if its name is that of this machine.
 func loopbackOnly(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -72,7 +72,7 @@ func loopbackOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// readKey returns the key in a file, "" for no file.
+// readKey returns the API key in a file, or "" if path is empty.
 func readKey(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -92,7 +92,7 @@ func readKey(path string) (string, error) {
 	return key, nil
 }
 
-// ask returns the text that the model answers to a conversation.
+// ask sends a conversation, and returns the model's answer.
 func (e *endpoint) ask(ctx context.Context, conversation []message) (string, error) {
 	if e.calls <= 0 {
 		return "", errBudget
@@ -126,7 +126,7 @@ func (e *endpoint) ask(ctx context.Context, conversation []message) (string, err
 	return e.content(response.StatusCode, text)
 }
 
-// explained names the time limit where it is the reason.
+// explained returns the error of a request, and mentions the time limit if that is the cause.
 func (e *endpoint) explained(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%s did not respond within %v (model.timeout)", e.url, e.timeout)
@@ -134,7 +134,7 @@ func (e *endpoint) explained(ctx context.Context, err error) error {
 	return fmt.Errorf("call %s: %w", e.url, err)
 }
 
-// content returns the text in a response.
+// content returns the answer in a response.
 func (e *endpoint) content(status int, text []byte) (string, error) {
 	switch {
 	case status >= 300 && status < 400:
@@ -156,7 +156,7 @@ func (e *endpoint) content(status int, text []byte) (string, error) {
 	return answer.Choices[0].Message.Content, nil
 }
 
-// quoted returns the beginning of a text of the endpoint, without the key.
+// quoted returns the beginning of the endpoint's text in quotes, without the key.
 func (e *endpoint) quoted(text []byte) string {
 	s := string(text)
 	if e.key != "" {

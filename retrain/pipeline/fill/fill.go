@@ -15,29 +15,29 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// State says what became of a hole.
+// State is the result of filling a hole.
 type State string
 
 // The states.
 const (
 	Proposed State = "proposed" // the model answered, and the answer passed all checks
-	Cached   State = "cached"   // it did so before
-	Written  State = "written"  // by a person, or accepted: the hole is not open
-	Absent   State = "absent"   // its artefact is not generated
+	Cached   State = "cached"   // an earlier answer in the proposals file passed all checks
+	Written  State = "written"  // a person wrote or accepted the text: the hole is not open
+	Absent   State = "absent"   // the artefact is not generated
 	Failed   State = "failed"
 )
 
-// Round is one answer and what was wrong with it.
+// Round is one answer of the model with its faults.
 type Round struct {
-	Faults []string `json:"faults,omitempty"` // none: it passed
+	Faults []string `json:"faults,omitempty"` // none if the answer passed
 }
 
-// Outcome is what became of one hole.
+// Outcome describes what happened to a hole.
 type Outcome struct {
 	Hole   string  `json:"hole"`
 	File   string  `json:"file"`
 	State  State   `json:"state"`
-	Why    string  `json:"why,omitempty"` // of a failure
+	Why    string  `json:"why,omitempty"` // reason of a failure
 	Rounds []Round `json:"rounds,omitempty"`
 
 	text string
@@ -47,13 +47,15 @@ type Outcome struct {
 // maxRounds is how often a model may correct an answer.
 const maxRounds = 2
 
-// Fill asks for what the holes of a pipeline lack and writes the answers that pass all checks into the file of proposals. The
-// changes are what accepting them all would do. A hole that fails is a problem of the error, and costs the others nothing.
+// Fill requests proposals for the open holes of a pipeline, and writes the answers that pass all checks to the
+// proposals file. The changes are those that accepting all proposals would make. The failure of a hole is part of the
+// error, but does not affect the other holes.
 func Fill(ctx context.Context, w *pipeline.Work, dir string) ([]Outcome, []pipeline.Change, error) {
 	return run(ctx, w, dir, true, nil)
 }
 
-// Accept returns the changes that put the proposals for the named holes, or for all, into their artefacts. It calls nothing.
+// Accept returns the changes that put the proposals for the named holes, or for all, into their artefacts. It sends no
+// requests.
 func Accept(w *pipeline.Work, dir string, holes []string) ([]Outcome, []pipeline.Change, error) {
 	for _, name := range holes {
 		if !slices.ContainsFunc(Holes(), func(h Hole) bool { return h.Name == name }) {
@@ -78,8 +80,8 @@ type filler struct {
 	root     *os.Root
 	answers  *answers
 	readme   string
-	endpoint *endpoint // nil: nothing is called
-	down     error     // the failure of the endpoint after which it is not asked any more
+	endpoint *endpoint // nil if no requests are to be sent
+	down     error     // the endpoint's failure, after which no more requests are sent
 }
 
 func run(ctx context.Context, w *pipeline.Work, dir string, call bool, only []string) ([]Outcome, []pipeline.Change, error) {
@@ -87,7 +89,7 @@ func run(ctx context.Context, w *pipeline.Work, dir string, call bool, only []st
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = f.root.Close() }() // what was written was synced by its own calls
+	defer func() { _ = f.root.Close() }() // writes are complete: WriteFile closes its file
 	var outcomes []Outcome
 	var problems []yamlfile.Problem
 	for _, h := range Holes() {
@@ -128,7 +130,7 @@ func newFiller(w *pipeline.Work, dir string, call bool) (*filler, error) {
 	return f, nil
 }
 
-// open reads what filling depends on.
+// open reads the proposals, the README and the key as needed.
 func (f *filler) open(call bool) error {
 	m := &f.work.File.Model
 	var err error
@@ -155,7 +157,7 @@ func (f *filler) open(call bool) error {
 	return nil
 }
 
-// hole fills one hole, if it is open.
+// hole fills a hole if it is open.
 func (f *filler) hole(ctx context.Context, h *Hole) Outcome {
 	o := Outcome{Hole: h.Name, File: h.File}
 	failed := func(err error) Outcome {
@@ -186,7 +188,7 @@ func (f *filler) hole(ctx context.Context, h *Hole) Outcome {
 	return o
 }
 
-// faults returns what is wrong with a text for a hole, by itself and within its artefact.
+// faults returns what is wrong with a text for a hole, on its own or in its artefact.
 func (f *filler) faults(h *Hole, text, artefact string) []string {
 	faults := h.check(text, f.key())
 	if len(faults) > 0 {
@@ -202,8 +204,9 @@ func (f *filler) faults(h *Hole, text, artefact string) []string {
 	return faults
 }
 
-// isOpen reports whether a hole has only what its template has, and where it is. Files keep what a template of an earlier
-// build had between keep markers, so that must not change: it would look as if a person had written it.
+// isOpen reports whether a hole still has the text of its template, and the line of its keep marker. Regenerated files
+// keep the text between keep markers. The text in the templates must therefore never change, or a file from an earlier
+// build would look as if a person had written that text.
 func (f *filler) isOpen(h *Hole, text string) (open bool, line int, err error) {
 	i := slices.IndexFunc(f.work.Artefacts, func(a pipeline.Artefact) bool { return a.Path == h.File })
 	empty, _, err := keep.Part(f.work.Artefacts[i].Text, h.Name)
@@ -217,7 +220,7 @@ func (f *filler) isOpen(h *Hole, text string) (open bool, line int, err error) {
 	return strings.TrimSpace(body) == "" || body == empty, line, err
 }
 
-// answer finds the text of a hole among the answers so far, or asks for it.
+// answer takes the text of a hole from the proposals file, or requests it.
 func (f *filler) answer(ctx context.Context, h *Hole, o *Outcome, artefact string) error {
 	prompt, err := conversation(h, projectOf(&f.work.File), f.readme)
 	if err != nil {
@@ -229,7 +232,7 @@ func (f *filler) answer(ctx context.Context, h *Hole, o *Outcome, artefact strin
 		return err
 	}
 	if text, ok := f.answers.find(key); ok {
-		if faults := f.faults(h, text, artefact); len(faults) > 0 { // the file was changed
+		if faults := f.faults(h, text, artefact); len(faults) > 0 { // somebody edited the proposals file
 			return fmt.Errorf("the proposal in %s is not allowed: %s", File, strings.Join(faults, "; "))
 		}
 		o.State, o.text = Cached, text
@@ -260,7 +263,7 @@ func (f *filler) key() string {
 	return f.endpoint.key
 }
 
-// rounds asks, and lets the model correct its answer.
+// rounds requests an answer, and lets the model correct it up to maxRounds times.
 func (f *filler) rounds(ctx context.Context, h *Hole, prompt []message, o *Outcome, artefact string) (string, error) {
 	for {
 		said, err := f.endpoint.ask(ctx, prompt)
@@ -289,7 +292,7 @@ func (f *filler) rounds(ctx context.Context, h *Hole, prompt []message, o *Outco
 	}
 }
 
-// read takes the text out of an answer.
+// read extracts the text from an answer.
 func (h *Hole) read(said string) (string, []string) {
 	if m := fence.FindStringSubmatch(said); m != nil {
 		said = m[1]

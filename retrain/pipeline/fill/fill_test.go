@@ -14,7 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
 )
 
-// A right model is asked once for each hole, its answers become files only when a person accepts them, and stay.
+// A correct model is asked once for each hole. Its answers reach the artefacts only when a person accepts them, and
+// persist.
 func TestProposalsAreAcceptedByAPerson(t *testing.T) {
 	s := newService(t, right)
 	w, dir := generated(t, s.URL+"/v1/", "")
@@ -69,13 +70,13 @@ func changed(changes []pipeline.Change) int {
 	return n
 }
 
-// Whatever an endpoint does, it ends in a message at the hole, and costs neither an artefact nor another hole's proposal.
+// Every failure of an endpoint results in a message at the hole, and affects neither the artefacts nor other holes.
 func TestBadEndpointsEndInAMessage(t *testing.T) {
 	elsewhere := newService(t, right)
 	stop := make(chan struct{})
 	defer close(stop)
 	for name, test := range map[string]struct {
-		answer func(w http.ResponseWriter, r *http.Request, hole string, call int) // for the function; others are right
+		answer func(w http.ResponseWriter, r *http.Request, hole string, call int) // answers requests for the function; the others are answered correctly
 		want   string
 		calls  int
 		states string
@@ -161,7 +162,7 @@ func TestBadEndpointsEndInAMessage(t *testing.T) {
 				}
 				right(w, r, hole, call)
 			})
-			timeout := "30s" // so that a busy machine reads 10 MB in time
+			timeout := "30s" // long enough for a busy machine to read 10 MB
 			if name == "slow" {
 				timeout = "1s"
 			}
@@ -216,7 +217,7 @@ func read(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// An endpoint that is not there is asked once, not once for each hole.
+// An unreachable endpoint is called once, not once for each hole.
 func TestNoEndpointIsAskedOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -239,7 +240,7 @@ func TestNoEndpointIsAskedOnce(t *testing.T) {
 // A model may correct its answer twice, and is told what was wrong.
 func TestAnswersAreCorrected(t *testing.T) {
 	s := newService(t, func(w http.ResponseWriter, r *http.Request, hole string, call int) {
-		if hole == "features" && call < 4 { // the second and the third
+		if hole == "features" && call < 4 { // the second and third answer
 			say(w, "import os\ndef features(observation):\n    return observation\n")
 			return
 		}
@@ -268,7 +269,7 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// Nothing but the declared values of the file is sent, and of the README its beginning alone, as data.
+// Only the declared values of the file are sent, and the beginning of the README as data.
 func TestWhatIsSent(t *testing.T) {
 	t.Setenv("REWARDWATCH_STATUS_TOKEN", "environment-secret-1")
 	s := newService(t, right)
@@ -314,7 +315,7 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// A README that the model obeys does not get its code into an artefact.
+// If a README manipulates the model, the code of the README does not reach an artefact.
 func TestInjectedCodeIsRefused(t *testing.T) {
 	s := newService(t, func(w http.ResponseWriter, r *http.Request, hole string, call int) {
 		switch hole {
@@ -344,7 +345,7 @@ func TestInjectedCodeIsRefused(t *testing.T) {
 	}
 }
 
-// What somebody writes into the file of proposals is checked like an answer, and a proposal for another file is none.
+// Manual edits of the proposals file are checked like answers, and proposals for another file are not used.
 func TestProposalsAreCheckedAgain(t *testing.T) {
 	s := newService(t, right)
 	w, dir := generated(t, s.URL, "")
@@ -387,7 +388,7 @@ func after(changes []pipeline.Change) string {
 	return b.String()
 }
 
-// Without a model nothing is asked for, and a key that cannot be read is no call.
+// Without a model, nothing is requested, and if the key is unreadable, no request is sent.
 func TestNothingIsCalledByMistake(t *testing.T) {
 	s := newService(t, right)
 	w, dir := generated(t, s.URL, "")
@@ -415,7 +416,7 @@ func TestNothingIsCalledByMistake(t *testing.T) {
 	}
 }
 
-// Plain HTTP reaches this machine alone, whatever a name resolves to.
+// Unencrypted HTTP reaches only this machine, whatever a name resolves to.
 func TestPlainHTTPStaysOnThisMachine(t *testing.T) {
 	for address, ok := range map[string]bool{"127.0.0.1:80": true, "[::1]:80": true, "127.8.8.8:80": true, "10.0.0.7:80": false, "[fe80::1]:80": false, "8.8.8.8:80": false, "x": false} {
 		if err := loopbackOnly("tcp", address, nil); (err == nil) != ok {
@@ -428,7 +429,7 @@ func TestPlainHTTPStaysOnThisMachine(t *testing.T) {
 	}
 }
 
-// An endpoint with TLS is checked: a certificate that no authority signed is refused.
+// The certificate of an endpoint is verified: one that no authority signed is rejected.
 func TestCertificatesAreChecked(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { sayRaw(w, "x") }))
 	defer server.Close()

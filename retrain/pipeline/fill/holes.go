@@ -4,25 +4,25 @@ import (
 	"strings"
 )
 
-// kind is the type of what a hole takes.
+// kind is the type of text that a hole accepts.
 type kind int
 
 const (
 	prose    kind = iota // a paragraph of Markdown without markup
-	remark               // a comment of Python
-	function             // a function of Python
+	remark               // a Python comment
+	function             // a Python function
 )
 
 // Hole is a kept part of an artefact that a model may fill.
 type Hole struct {
-	Name     string // of the kept part, and in the file
-	File     string // the artefact
+	Name     string // name of the kept part, and of the proposal
+	File     string // path of the artefact
 	kind     kind
 	maxBytes int
-	ask      string // what the model is asked for
+	ask      string // the request to the model
 }
 
-// Function and parameter of the hole for features.
+// Names in the function of the features hole.
 const (
 	functionName  = "features"
 	parameterName = "observation"
@@ -46,10 +46,10 @@ func Holes() []Hole {
 	}
 }
 
-// remarkWidth is where the lines of a remark are wrapped.
+// remarkWidth is the column at which the lines of a remark are wrapped.
 const remarkWidth = 100
 
-// lines returns an answer as the lines of the kept part.
+// lines returns an answer in the form in which it is written to the kept part.
 func (h *Hole) lines(answer string) string {
 	if h.kind != remark {
 		return strings.TrimSpace(answer) + "\n"

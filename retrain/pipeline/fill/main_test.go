@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Right answers.
+// Correct answers.
 const (
 	goodProse    = "The agent balances a pole on a cart, and is judged by the mean return of its episodes."
 	goodRemark   = "A potential on the pole's angle would suit, because it leaves the best policy as it is; too large a weight hides the task's own reward."
@@ -35,7 +35,7 @@ const (
 `
 )
 
-// service is a fake endpoint that notes what it gets.
+// service is a fake endpoint that records its requests.
 type service struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ type service struct {
 	headers []http.Header
 }
 
-// newService returns an endpoint that answers each request as the function does, by the hole that is asked for.
+// newService returns an endpoint that answers each request with the function, depending on the requested hole.
 func newService(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, hole string, call int)) *service {
 	t.Helper()
 	s := &service{}
@@ -62,14 +62,14 @@ func newService(t *testing.T, answer func(w http.ResponseWriter, r *http.Request
 	return s
 }
 
-// calls returns how many requests have arrived. A handler whose connection is cut may still run when the client goes on.
+// calls returns the number of requests. The handler of a cut connection may still run when the client continues.
 func (s *service) calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.bodies)
 }
 
-// holeOf returns the hole that a request asks for.
+// holeOf returns the hole that a request is for.
 func holeOf(t *testing.T, body []byte) string {
 	t.Helper()
 	var request struct{ Messages []message }
@@ -87,7 +87,7 @@ func holeOf(t *testing.T, body []byte) string {
 	return ""
 }
 
-// say answers with a text, as a model does that keeps to the form.
+// say responds with a chat completion.
 func say(w http.ResponseWriter, text string) {
 	object, _ := json.Marshal(map[string]string{"text": text})
 	sayRaw(w, string(object))
@@ -97,15 +97,16 @@ func sayRaw(w http.ResponseWriter, content string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": message{"assistant", content}}}})
 }
 
-// right answers every hole rightly.
+// right answers every request correctly.
 func right(w http.ResponseWriter, _ *http.Request, hole string, _ int) {
 	say(w, map[string]string{"description": goodProse, "features": goodFunction, "reward-shaping": goodRemark}[hole])
 }
 
-// secretKey is that of the endpoint.
+// secretKey is the API key of the endpoint.
 const secretKey = "sk-test-0123456789"
 
-// generated returns a pipeline whose files are in a directory, with an endpoint, and further lines for its model.
+// generated returns a pipeline whose files are written to a directory, with an endpoint and further lines in its model
+// section.
 func generated(t *testing.T, url, more string) (w *pipeline.Work, dir string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/examples/pipeline/pipeline.yaml")
@@ -133,7 +134,7 @@ func generated(t *testing.T, url, more string) (w *pipeline.Work, dir string) {
 	return w, dir
 }
 
-// states returns the state of each hole as one text.
+// states returns the state of each hole, as one text.
 func states(outcomes []Outcome) string {
 	var out []string
 	for _, o := range outcomes {

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// What a function may use. Whatever reads or writes files, imports, or evaluates text is not in these lists.
+// The names that a function may use. None of them can read or write files, import, or evaluate text.
 var (
 	builtins   = strings.Fields("False None True abs bool dict enumerate float int len list max min range reversed round sorted sum tuple zip")
 	numpyNames = strings.Fields("abs absolute add arange arccos arcsin arctan arctan2 argmax argmin array asarray cbrt ceil clip concatenate copysign " +
@@ -26,11 +26,11 @@ var (
 		"prod ravel reshape round shape size sort std sum transpose values var")
 )
 
-// maxNesting is how deep expressions and statements may be within one another, which Python's own parser bounds too.
+// maxNesting bounds the nesting of expressions and statements, which Python's own parser bounds too.
 const maxNesting = 40
 
-// checkFunction returns what is wrong with the definition of the function. It must be within Starlark, which is a part of
-// Python without imports, classes, exceptions and while loops, and use only what the lists name.
+// checkFunction returns what is wrong with a function definition. It must be valid Starlark, which is a subset of
+// Python without imports, classes, exceptions and while loops, and use only the names in the lists.
 func checkFunction(text string) []string {
 	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && (r < ' ' || r > '~') }) {
 		return []string{"it must be printable ASCII, indented by spaces"}
@@ -62,7 +62,7 @@ func checkFunction(text string) []string {
 	return c.faults
 }
 
-// maxFaults is how many faults are named to a person and to the model.
+// maxFaults bounds the number of faults that are reported.
 const maxFaults = 8
 
 func parseFault(err error) string {
@@ -73,9 +73,9 @@ func parseFault(err error) string {
 	return err.Error()
 }
 
-// checker collects the faults of one function.
+// checker collects the faults of a function.
 type checker struct {
-	bound   map[string]bool // names that the function sets
+	bound   map[string]bool // names that the function assigns
 	faults  []string
 	returns bool
 }
@@ -85,7 +85,7 @@ func (c *checker) fault(n syntax.Node, format string, args ...any) {
 	c.faults = append(c.faults, fmt.Sprintf("line %d: ", start.Line)+fmt.Sprintf(format, args...))
 }
 
-// definition returns the only statement of the file, which must be the function.
+// definition returns the function if it is the only statement of the file, as it must be, or nil.
 func (c *checker) definition(file *syntax.File) *syntax.DefStmt {
 	if len(file.Stmts) == 1 {
 		if def, ok := file.Stmts[0].(*syntax.DefStmt); ok && def.Name.Name == functionName && len(def.Params) == 1 {
@@ -98,7 +98,7 @@ func (c *checker) definition(file *syntax.File) *syntax.DefStmt {
 	return nil
 }
 
-// bind notes the names that a statement sets.
+// bind records the names that a statement assigns.
 func (c *checker) bind(s syntax.Stmt) {
 	syntax.Walk(s, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -107,14 +107,14 @@ func (c *checker) bind(s syntax.Stmt) {
 		case *syntax.ForStmt:
 			c.target(n.Vars, false)
 		case *syntax.Comprehension:
-			return false // what it sets is gone at its end
+			return false // its variables do not exist after it
 		}
 		return true
 	})
 }
 
-// comprehension checks a comprehension. Outside of it, what its variables hide is back: a variable called eval must not make
-// that of Python a name that can be used. The first list is outside, too.
+// comprehension checks a comprehension. Its variables exist only inside it, and not yet in the first iterable.
+// Otherwise, a variable called eval would make Python's eval an allowed name in the rest of the function.
 func (c *checker) comprehension(n *syntax.Comprehension, depth int) {
 	outside := c.bound
 	for i, clause := range n.Clauses {
@@ -142,12 +142,12 @@ func (c *checker) comprehension(n *syntax.Comprehension, depth int) {
 	c.bound = outside
 }
 
-// target checks what is assigned to.
+// target checks the target of an assignment.
 func (c *checker) target(e syntax.Expr, augmented bool) {
 	switch e := e.(type) {
 	case *syntax.Ident:
 		switch {
-		// Starlark accepts some keywords of Python as names.
+		// Starlark accepts some Python keywords as names.
 		case pytext.IsKeyword(e.Name) || slices.Contains(builtins, e.Name) || e.Name == "numpy" || e.Name == functionName:
 			c.fault(e, "%s cannot be assigned to", e.Name)
 		case strings.HasPrefix(e.Name, "__"):
@@ -175,7 +175,7 @@ func (c *checker) targets(n syntax.Node, list []syntax.Expr, augmented bool) {
 	}
 }
 
-// statement checks a statement at a depth, within a number of loops.
+// statement checks a statement at a nesting depth, inside a number of loops.
 func (c *checker) statement(s syntax.Stmt, depth, loops int) {
 	if depth > maxNesting {
 		c.fault(s, "it is nested too deeply")
@@ -214,7 +214,7 @@ func (c *checker) statement(s syntax.Stmt, depth, loops int) {
 	}
 }
 
-// expression checks an expression and all within it.
+// expression checks an expression and everything in it.
 func (c *checker) expression(e syntax.Expr, depth int) {
 	syntax.Walk(e, func(n syntax.Node) bool {
 		if n == nil {
@@ -229,12 +229,12 @@ func (c *checker) expression(e syntax.Expr, depth int) {
 		if c.node(n, depth) {
 			return true
 		}
-		depth-- // nothing within it is walked
+		depth-- // its children are not walked
 		return false
 	})
 }
 
-// node checks one node of an expression, and reports whether those within it are still to be checked.
+// node checks one node of an expression, and reports whether its children remain to be checked.
 func (c *checker) node(n syntax.Node, depth int) bool {
 	switch n := n.(type) {
 	case *syntax.Ident:
@@ -276,7 +276,7 @@ func (c *checker) attribute(n *syntax.DotExpr, depth int) {
 	}
 }
 
-// dotted returns the dotted name that an expression is, "" for anything else.
+// dotted returns the dotted name that an expression consists of, or "" for any other expression.
 func dotted(e syntax.Expr) string {
 	switch e := e.(type) {
 	case *syntax.Ident:
@@ -289,7 +289,7 @@ func dotted(e syntax.Expr) string {
 	return ""
 }
 
-// call checks a call: positional arguments first, and no keyword twice.
+// call checks a call: positional arguments must come first, and no keyword may be repeated.
 func (c *checker) call(n *syntax.CallExpr, depth int) {
 	c.expression(n.Fn, depth)
 	var seen []string
@@ -305,7 +305,7 @@ func (c *checker) call(n *syntax.CallExpr, depth int) {
 			c.expression(arg, depth)
 			continue
 		}
-		name := named.X.(*syntax.Ident).Name // the parser takes nothing else
+		name := named.X.(*syntax.Ident).Name // the parser accepts nothing else
 		if slices.Contains(seen, name) || pytext.IsKeyword(name) || strings.HasPrefix(name, "_") {
 			c.fault(arg, "the argument %s is not allowed or is repeated", name)
 		}
@@ -314,5 +314,5 @@ func (c *checker) call(n *syntax.CallExpr, depth int) {
 	}
 }
 
-// fence is the code fence that models put around code though they are asked not to.
+// fence matches the code fence that models put around their answer despite the instructions.
 var fence = regexp.MustCompile("(?s)^\\s*```[a-z]*\n(.*)\n```\\s*$")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever stands in a file, generating it again loses nothing between markers, or says that it would.
+// Regenerating a file, whatever it contains, loses nothing between markers, or returns an error.
 func FuzzKept(f *testing.F) {
 	f.Add("# rewardwatch:keep a\nmine\n# rewardwatch:end\n")
 	f.Add("x # rewardwatch:keep b # rewardwatch:end\n# rewardwatch:keep a\r\n\r\n# rewardwatch:end")

@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// late returns what is wrong with the step at which the learning starts, "" for nothing.
+// late returns what is wrong with the step at which learning starts, or "".
 func (t Training) late(v yamlfile.Value) string {
 	if v.Float() >= float64(t.Steps) {
 		return fmt.Sprintf("must be below training.steps, %d, or nothing is learned", t.Steps)
@@ -14,7 +14,7 @@ func (t Training) late(v yamlfile.Value) string {
 	return ""
 }
 
-// numberOf returns the value of an argument, or another one if it is not given.
+// numberOf returns the value of an argument, or otherwise if the argument is not set.
 func numberOf(all yamlfile.Value, name string, otherwise float64) float64 {
 	if v := all.Members[name]; v.Kind == yamlfile.Number {
 		return v.Float()
@@ -22,8 +22,7 @@ func numberOf(all yamlfile.Value, name string, otherwise float64) float64 {
 	return otherwise
 }
 
-// besideOfCleanRL is beside for the generated script in the manner of CleanRL, which divides the steps of all environments
-// into minibatches.
+// besideOfCleanRL is beside for the CleanRL-style script, which divides the steps of all environments into minibatches.
 func (t Training) besideOfCleanRL(name string, all yamlfile.Value) string {
 	least, of := 2., "num_steps"
 	if all.Members["norm_adv"].Scalar == "false" {

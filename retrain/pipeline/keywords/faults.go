@@ -6,18 +6,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Training is the training that takes hyperparameters as arguments.
+// Training describes the training that receives the hyperparameters as arguments.
 type Training struct {
 	Library, Algorithm string
 	Policy             string // of Stable-Baselines3
-	Own                bool   // a command replaces the generated script, and may take other arguments
+	Own                bool   // whether a command replaces the generated script, and so may take other arguments
 	Steps              int
 	Environments       int
-	Discrete           string // the id of an environment whose actions are choices, if there is one
-	NoGPU              bool   // its container has no GPU
-	Memory             int    // of its container, in MiB; 0 if it is not known
-	Seen               int    // how many bytes an observation has at least; 0 if it is not known
-	OfficialPython     bool   // the base image has no packages of its own
+	Discrete           string // the id of an environment with discrete actions, or ""
+	NoGPU              bool   // whether the container has no GPU
+	Memory             int    // memory of the container in MiB, 0 if unknown
+	Seen               int    // minimum size of an observation in bytes, 0 if unknown
+	OfficialPython     bool   // whether the base image is an official Python image, which has no packages of its own
 	Requirements       []string
 }
 
@@ -45,8 +45,8 @@ func (t Training) Faults(path string, h yamlfile.Value) []yamlfile.Problem {
 	return out
 }
 
-// beside returns what is wrong with the value of an argument beside the others and in the training, "" for nothing. It would
-// fail only once the training runs, or learn nothing.
+// beside returns what is wrong with an argument's value in combination with the other arguments and the training, or
+// "". Such a value would make the training fail after it has started, or learn nothing.
 func (t Training) beside(name string, all yamlfile.Value) string {
 	switch {
 	case name == "learning_starts" || name == "num_steps_sampled_before_learning_starts":

@@ -72,7 +72,7 @@ func TestFaultsOfArguments(t *testing.T) {
 		{"stable-baselines3", "PPO", "policy_kwargs: {use_sde: true}", "policy_kwargs.use_sde: must be set next to policy_kwargs"},
 		{"stable-baselines3", "SAC", "policy_kwargs: {n_critics: 0}", "policy_kwargs.n_critics: must be a whole number of at least 1"},
 		{"cleanrl", "PPO", "num_steps: 40001", "num_steps: must be at most training.steps, 40000"},
-		{"cleanrl", "PPO", "num_steps: 20000", ""}, // all environments together may exceed them
+		{"cleanrl", "PPO", "num_steps: 20000", ""}, // the environments together may exceed them
 	} {
 		in := Training{
 			Library: test.library, Algorithm: test.algorithm, Policy: "MlpPolicy", Steps: 40_000, Environments: 2, Discrete: "CartPole-v1", Memory: 1024, Seen: 84 * 84 * 4, OfficialPython: true,

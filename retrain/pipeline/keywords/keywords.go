@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 )
 
-// releases are those whose arguments are known: of a package, in words, and the first one after them. The generated scripts
-// need no earlier ones.
+// releases are the releases of a package whose arguments are known: the name of the package, the releases in words, and
+// the first later release. The generated scripts do not support earlier releases.
 type releases struct{ name, words, after string }
 
 var versions = map[string]releases{
@@ -27,7 +27,8 @@ func (r releases) isNewer(requirement string) bool {
 	return name == r.name && pins.Compare(version, r.after) >= 0
 }
 
-// known are the arguments of each algorithm of a library in any of these releases, and of all under "".
+// known maps libraries and algorithms to the arguments that exist in any of these releases. The key "" has the
+// arguments that all algorithms of the library share.
 var known = map[string]map[string]string{
 	"stable-baselines3": {
 		"": "_init_setup_model device gamma learning_rate n_steps policy_kwargs seed tensorboard_log verbose",
@@ -78,11 +79,12 @@ var known = map[string]map[string]string{
 	},
 }
 
-// mostTypos is how many letters differ at most in a misspelled argument of a newer release, which may have others.
+// mostTypos is the number of letters by which an argument may differ from a known one and still be reported as
+// misspelled with a newer release, which may have other arguments.
 const mostTypos = 2
 
-// Fault returns what is wrong with the name of an argument, "" for nothing. If the requirements name a newer release than
-// those whose arguments are known, it may have others.
+// Fault returns what is wrong with the name of an argument, or "". It accepts most unknown names if the requirements
+// contain a newer release than those whose arguments are known.
 func Fault(library, algorithm, name string, requirements []string) string {
 	all := of(library, algorithm)
 	newer := slices.ContainsFunc(requirements, versions[library].isNewer)
@@ -102,14 +104,15 @@ func Fault(library, algorithm, name string, requirements []string) string {
 	return "is not an argument of " + algorithm + " in " + versions[library].words
 }
 
-// algorithmsWith returns the algorithms of a library that have an argument of their own with this name, in order.
+// algorithmsWith returns the sorted algorithms of a library that have an argument with this name, apart from the shared
+// ones.
 func algorithmsWith(library, name string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(known[library])), func(algorithm string) bool {
 		return algorithm == "" || !slices.Contains(strings.Fields(known[library][algorithm]), name)
 	})
 }
 
-// of returns the arguments of an algorithm, nil if they are unknown.
+// of returns the arguments of an algorithm, or nil if they are unknown.
 func of(library, algorithm string) iter.Seq[string] {
 	own, ok := known[library][algorithm]
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// NoneOf returns the fault of a value that is none of those known, "" if it is one.
+// NoneOf returns a message if a value is not one of the known values, or "".
 func NoneOf(known []string, value string) string {
 	if slices.Contains(known, value) {
 		return ""
@@ -21,7 +21,8 @@ func NoneOf(known []string, value string) string {
 	return fmt.Sprintf("must be one of %s, not %q%s", strings.Join(known, ", "), value, hint)
 }
 
-// Name returns what is wrong with the name of a hyperparameter. A training of one's own may take others than the library.
+// Name returns what is wrong with the name of a hyperparameter. A training with its own command may accept other names
+// than the library.
 func Name(library, algorithm, name string, own bool, requirements []string) string {
 	switch {
 	case !pytext.Identifier.MatchString(name):

@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// ofPolicies are the keys of policy_kwargs that the policies of each algorithm of Stable-Baselines3 take, and of all
-// under "".
+// ofPolicies maps the algorithms of Stable-Baselines3 to the keys of policy_kwargs that their policies accept. The key
+// "" has the keys that all policies share.
 var ofPolicies = map[string]string{
 	"":     "activation_fn features_extractor_class features_extractor_kwargs net_arch normalize_images optimizer_class optimizer_kwargs",
 	"A2C":  "full_std log_std_init ortho_init share_features_extractor squash_output use_expln",
@@ -21,13 +21,13 @@ var ofPolicies = map[string]string{
 	"DQN":  "",
 }
 
-// inPolicy are what the keys of policy_kwargs take.
+// inPolicy maps keys of policy_kwargs to the values that they accept.
 var inPolicy = table(map[*kind]string{
 	&truth:  "full_std normalize_images ortho_init share_features_extractor squash_output use_expln",
 	&number: "log_std_init", &notNegative: "clip_mean", &count: "n_critics", &mapping: "features_extractor_kwargs? optimizer_kwargs?",
 })
 
-// Inside returns what is wrong with a key of an argument that is a mapping, and with its value; "" for nothing.
+// Inside returns what is wrong with a key or value inside an argument that is a mapping, or "".
 func Inside(library, algorithm, name, key string, v yamlfile.Value, requirements []string) string {
 	switch {
 	case library == "rllib" && name == "model":
@@ -45,8 +45,8 @@ func Inside(library, algorithm, name, key string, v yamlfile.Value, requirements
 	return ""
 }
 
-// ofPolicyOf is Inside for policy_kwargs: a key of another algorithm, or one that is nearly a known one. A newer release
-// may have others.
+// ofPolicyOf is Inside for the names of keys in policy_kwargs. It reports a key of another algorithm and a misspelled
+// key, but none with a newer release, which may have others.
 func ofPolicyOf(algorithm, key string, requirements []string) string {
 	own, known := ofPolicies[algorithm]
 	all := strings.Fields(ofPolicies[""] + " " + own)

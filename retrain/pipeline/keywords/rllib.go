@@ -7,11 +7,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// fragment is how many steps of an env runner a minibatch of IMPALA and APPO is made of.
+// fragment is the number of steps that an env runner sends at once. Minibatches of IMPALA and APPO consist of these
+// fragments.
 const fragment = 50
 
-// gone are the arguments that RLlib's classes still have but refuse, in whole or with another value than one, by algorithm
-// and under "" for all; and what to write instead.
+// gone maps algorithms to the arguments that RLlib's classes still have but reject, unless they have the value of
+// except. instead says what to write. The key "" applies to all algorithms.
 var gone = map[string]map[string]struct{ except, instead string }{
 	"": {
 		"lr_schedule":            {"null", "set lr to a list of [step, rate]"},
@@ -32,7 +33,7 @@ const (
 	aggregators = "aggregator actors are set in the generated script"
 )
 
-// besideOfRLlib is beside for RLlib. A newer release may take others.
+// besideOfRLlib is beside for RLlib. It reports nothing for a newer release, which may accept other values.
 func (t Training) besideOfRLlib(name string, all yamlfile.Value) string {
 	if slices.ContainsFunc(t.Requirements, versions["rllib"].isNewer) {
 		return ""
@@ -49,14 +50,14 @@ func (t Training) besideOfRLlib(name string, all yamlfile.Value) string {
 	return minibatch(t.Algorithm, name, all)
 }
 
-// is reports whether a value is a number, a word or null, as a text.
+// is reports whether a scalar or null equals a text. Numbers are compared by value.
 func is(v yamlfile.Value, text string) bool {
 	other := yamlfile.Value{Kind: yamlfile.Number, Scalar: text}
 	return text != "" && (v.Scalar == text || v.Kind == yamlfile.Null && text == "null" || v.Kind == yamlfile.Number && v.Float() == other.Float())
 }
 
-// minibatch returns what is wrong with minibatch_size, "" for nothing or for another argument. Without a given size, PPO
-// takes a minibatch from 4,000 steps, and IMPALA and APPO from 500.
+// minibatch returns what is wrong with minibatch_size, or "", also for any other argument. The default batch has 4,000
+// steps for PPO, and 500 for IMPALA and APPO.
 func minibatch(algorithm, name string, all yamlfile.Value) string {
 	of := "train_batch_size_per_learner"
 	if _, given := all.Members[of]; !given && all.Members["train_batch_size"].Kind == yamlfile.Number {

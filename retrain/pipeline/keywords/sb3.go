@@ -35,7 +35,8 @@ func (t Training) besideOfSB3(name string, all yamlfile.Value) string {
 	return ""
 }
 
-// buffered returns how many MiB of observations a replay buffer has in the end. Each is also the next one of another.
+// buffered returns the size in MiB of the observations in a full replay buffer. Unless memory usage is optimized, each
+// observation is stored twice, the second time as the next observation of the preceding step.
 func (t Training) buffered(all yamlfile.Value) int {
 	times := 2.
 	if all.Members["optimize_memory_usage"].Scalar == "true" {
@@ -44,7 +45,7 @@ func (t Training) buffered(all yamlfile.Value) int {
 	return int(times * min(all.Members["buffer_size"].Float(), float64(t.Steps)) * float64(t.Seen) / (1 << 20))
 }
 
-// hasTensorboard reports whether the requirements have what writes logs for TensorBoard.
+// hasTensorboard reports whether the requirements include a package that writes logs for TensorBoard.
 func (t Training) hasTensorboard() bool {
 	return slices.ContainsFunc(t.Requirements, func(r string) bool {
 		name, _, _ := strings.Cut(r, "==")
@@ -52,7 +53,7 @@ func (t Training) hasTensorboard() bool {
 	})
 }
 
-// lessMemory returns why a replay buffer cannot store each observation once, "" if it can.
+// lessMemory returns why a replay buffer cannot store each observation only once, or "".
 func (t Training) lessMemory(all yamlfile.Value) string {
 	switch kwargs := all.Members["replay_buffer_kwargs"]; {
 	case t.Policy == "MultiInputPolicy":
@@ -65,7 +66,7 @@ func (t Training) lessMemory(all yamlfile.Value) string {
 	return ""
 }
 
-// single is beside for an argument of Stable-Baselines3 that is 1: of a single advantage, the normalization is not a number.
+// single is beside for an argument of Stable-Baselines3 that is 1: normalizing a single advantage results in NaN.
 func single(algorithm, name string, all yamlfile.Value, environments int) string {
 	normalizes, alone := all.Members["normalize_advantage"].Scalar, name == "n_steps" && environments == 1
 	if algorithm == "PPO" && normalizes != "false" && (alone || name == "batch_size") || algorithm == "A2C" && normalizes == "true" && alone {

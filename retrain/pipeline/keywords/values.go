@@ -13,11 +13,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// kind is what an argument takes.
+// kind describes the values that an argument accepts.
 type kind struct {
 	want  string // what a value must be, after "must be"
 	takes func(yamlfile.Value) bool
-	whole bool // whether a number such as 1e6 is an int
+	whole bool // whether a number such as 1e6 is converted to an int
 }
 
 var (
@@ -49,8 +49,8 @@ var (
 	optimizer   = oneOf("adam", "rmsprop")
 )
 
-// kinds are what the arguments of each library take. Arguments that are not in it take anything. A kind with a question
-// mark also takes null.
+// kinds maps the arguments of each library to the values that they accept. Other arguments accept any value. A question
+// mark after a name means that the argument also accepts null.
 var kinds = map[string]map[string]kind{
 	"stable-baselines3": table(map[*kind]string{
 		&positive: "learning_rate clip_range clip_range_vf? target_kl? rms_prop_eps max_grad_norm",
@@ -80,7 +80,7 @@ var kinds = map[string]map[string]kind{
 	}),
 }
 
-// ofAlgorithm are the exceptions: what arguments of one algorithm take.
+// ofAlgorithm overrides kinds for arguments of a single algorithm.
 var ofAlgorithm = map[string]map[string]kind{
 	"stable-baselines3": {
 		"A2C.ent_coef": notNegative, "PPO.ent_coef": notNegative,
@@ -90,7 +90,7 @@ var ofAlgorithm = map[string]map[string]kind{
 	"rllib": {"IMPALA.epsilon": orNull(positive), "APPO.epsilon": orNull(positive)},
 }
 
-// table returns the kind of each argument.
+// table inverts a map from kinds to the names of arguments.
 func table(of map[*kind]string) map[string]kind {
 	all := map[string]kind{}
 	for k, names := range of {
@@ -109,10 +109,10 @@ func orNull(k kind) kind {
 	return kind{k.want, func(v yamlfile.Value) bool { return v.Kind == yamlfile.Null || k.takes(v) }, k.whole}
 }
 
-// Arguments returns the arguments of a library that take certain values, in order.
+// Arguments returns the sorted arguments of a library whose values are checked.
 func Arguments(library string) []string { return slices.Sorted(maps.Keys(kinds[library])) }
 
-// Value returns what is wrong with the value of an argument, "" for nothing.
+// Value returns what is wrong with the value of an argument, or "".
 func Value(library, algorithm, name string, v yamlfile.Value) string {
 	k, ok := ofAlgorithm[library][algorithm+"."+name]
 	if !ok {
@@ -124,7 +124,7 @@ func Value(library, algorithm, name string, v yamlfile.Value) string {
 	return k.fault(v)
 }
 
-// fault returns what is wrong with a value, "" for nothing.
+// fault returns what is wrong with a value, or "".
 func (k kind) fault(v yamlfile.Value) string {
 	if k.takes(v) {
 		return ""
@@ -141,7 +141,7 @@ func (k kind) fault(v yamlfile.Value) string {
 	return fault
 }
 
-// Python returns the value of an argument as a Python literal. Libraries tell tuples from lists in some.
+// Python returns the value of an argument as a Python literal. A list is a tuple where the library requires a tuple.
 func Python(library, name string, v yamlfile.Value) string {
 	if library == "stable-baselines3" && name == "train_freq" || library == "rllib" && name == "n_step" {
 		if v.Kind == yamlfile.List {
@@ -157,7 +157,7 @@ func Python(library, name string, v yamlfile.Value) string {
 func whole(least float64) func(yamlfile.Value) bool {
 	return func(v yamlfile.Value) bool {
 		x := v.Float()
-		return x == math.Trunc(x) && x >= least && x < 1<<53 // where floats stop to tell whole numbers apart
+		return x == math.Trunc(x) && x >= least && x < 1<<53 // above 2^53, a float64 cannot represent every integer
 	}
 }
 
@@ -165,7 +165,7 @@ func oneOf(words ...string) kind {
 	return kind{strings.Join(words, " or "), func(v yamlfile.Value) bool { return v.Kind == yamlfile.String && slices.Contains(words, v.Scalar) }, false}
 }
 
-// scheduled returns a function that also takes a list of steps and values.
+// scheduled returns a function that also accepts a list of steps and values.
 func scheduled(k kind) func(yamlfile.Value) bool {
 	return func(v yamlfile.Value) bool {
 		before := -1.0
@@ -196,7 +196,8 @@ func isEntropy(v yamlfile.Value) bool {
 // objects are the keys of policy_kwargs whose values are classes or functions.
 var objects = strings.Fields("activation_fn features_extractor_class optimizer_class")
 
-// policyOf returns the kind of policy_kwargs of an algorithm whose policy has these networks; without any, it has one.
+// policyOf returns the kind of policy_kwargs for a policy with the given networks. Without any, the policy has a single
+// network.
 func policyOf(networks ...string) kind {
 	return kind{want: "a mapping without classes and functions, whose net_arch is a list of layer sizes" + orOf(networks) +
 		": a file cannot contain Python objects, so a policy with them requires training.command", takes: func(v yamlfile.Value) bool {
@@ -217,13 +218,13 @@ func areLayers(v yamlfile.Value) bool {
 	return v.Kind == yamlfile.List && !slices.ContainsFunc(v.Items, func(size yamlfile.Value) bool { return !count.takes(size) })
 }
 
-// areNetworks reports whether the value has the layers of each network, which may be in a list as before 2.0.
+// areNetworks reports whether a value is a mapping to the layers of each network. It may be in a list, as before 2.0.
 func areNetworks(v yamlfile.Value, networks []string) bool {
 	if v.Kind == yamlfile.List && len(v.Items) == 1 && slices.Contains(networks, "vf") {
 		v = v.Items[0]
 	}
 	if slices.Contains(networks, "qf") && len(v.Members) == 1 {
-		return false // it needs both
+		return false // off-policy algorithms require both pi and qf
 	}
 	for network, layers := range v.Members {
 		if !slices.Contains(networks, network) || !areLayers(layers) {

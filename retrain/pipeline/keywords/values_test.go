@@ -18,7 +18,7 @@ func valueOf(t *testing.T, text string) yamlfile.Value {
 	return into.V
 }
 
-// What the libraries refuse only once the training runs is refused in the file.
+// Values that the libraries reject only once the training runs are rejected in the file.
 func TestValuesOfArguments(t *testing.T) {
 	const sb3 = "stable-baselines3"
 	for _, test := range []struct{ library, algorithm, name, value, want string }{
@@ -83,7 +83,7 @@ func TestValuesOfArguments(t *testing.T) {
 	}
 }
 
-// Each argument that takes certain values is one that the algorithms have.
+// Each argument whose values are checked is an argument of one of the algorithms.
 func TestKindsAreOfArguments(t *testing.T) {
 	for library, all := range known {
 		names := ""
@@ -98,7 +98,7 @@ func TestKindsAreOfArguments(t *testing.T) {
 	}
 }
 
-// A list where a library needs a tuple is one in Python.
+// A list is a tuple in Python where the library requires one.
 func TestTuplesOfArguments(t *testing.T) {
 	for _, test := range []struct{ library, name, value, want string }{
 		{"stable-baselines3", "train_freq", "[4, step]", `(4, "step")`},

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Names returns the value of a name, with dots if the expression has them; false for one that is not known.
+// Names returns the value of a name, which may contain dots, or false if the value is unknown.
 type Names func(name string) (Value, bool)
 
 var (
@@ -16,10 +16,10 @@ var (
 	blank = strings.NewReplacer(" ", "", "\t", "")
 )
 
-// maxDepth bounds the brackets and signs in each other, and maxWords the words of an expression.
+// maxDepth bounds the nesting of brackets and signs, and maxWords the number of tokens of an expression.
 const maxDepth, maxWords = 20, 500
 
-// Of returns the value of an expression, false if it has none that is known.
+// Of evaluates an expression. It returns false if the value is unknown.
 func Of(text string, names Names) (Value, bool) {
 	e := &expression{names: names, rest: text}
 	e.advance()
@@ -27,7 +27,7 @@ func Of(text string, names Names) (Value, bool) {
 	return v, !e.failed && e.word == "" && strings.TrimSpace(e.rest) == ""
 }
 
-// NumberOf returns the number that a text begins with, not a number if it begins with something else.
+// NumberOf returns the number at the beginning of a text, or NaN if the text begins with something else.
 func NumberOf(text string, names Names) float64 {
 	e := &expression{names: names, rest: text}
 	e.advance()
@@ -38,17 +38,17 @@ func NumberOf(text string, names Names) float64 {
 	return v.Number
 }
 
-// expression is what is left of one.
+// expression is the state of evaluating an expression from left to right.
 type expression struct {
 	names  Names
 	rest   string
-	word   string // the next one, "" after the last
-	kind   int    // of the next word
+	word   string // the next token, "" after the last
+	kind   int    // kind of the next token
 	count  int
 	failed bool
 }
 
-// The kinds of words, by their groups in the regular expression.
+// The kinds of tokens, which are the indices of their groups in the regular expression.
 const (
 	aString = iota + 1
 	aNumber
@@ -70,7 +70,7 @@ func (e *expression) advance() {
 	e.rest = e.rest[m[1]:]
 }
 
-// next takes a sign if it is the next word.
+// next consumes the next token if it is the given sign, and reports whether it did.
 func (e *expression) next(sign string) bool {
 	if e.kind != aSign || e.word != sign {
 		return false
@@ -88,7 +88,7 @@ func (e *expression) sum(depth int) Value { return e.chain(depth, e.product, "+"
 
 func (e *expression) product(depth int) Value { return e.chain(depth, e.signed, "*", "//", "/") }
 
-// chain reads operands with operators of one precedence between them, from the left.
+// chain evaluates a sequence of operands and left-associative operators of the same precedence.
 func (e *expression) chain(depth int, operand func(depth int) Value, operators ...string) Value {
 	v := operand(depth)
 	for !e.failed {
@@ -139,7 +139,7 @@ func (e *expression) calculate(a, b Value, how string) Value {
 	return out
 }
 
-// member is a value with the keys or the indices after it: config["lr"][0].
+// member evaluates a value and the keys or indices after it, as in config["lr"][0].
 func (e *expression) member(depth int) Value { return e.within(e.single(depth), depth) }
 
 func (e *expression) within(v Value, depth int) Value {
@@ -182,7 +182,7 @@ func (e *expression) single(depth int) Value {
 	return e.fail()
 }
 
-// text is a string. One with escapes, or of several parts, is not known.
+// text evaluates a string. Its value is unknown if it has escapes or consists of several literals.
 func (e *expression) text(word string) Value {
 	e.advance()
 	body := strings.TrimLeft(word, "rR")
@@ -222,7 +222,7 @@ func (e *expression) named(name string, depth int) Value {
 	return v
 }
 
-// called is a call of one of the few functions whose result is known.
+// called evaluates a call of one of the few supported functions.
 func (e *expression) called(name string, depth int) Value {
 	if name == "dict" {
 		return e.keywords(depth)
@@ -237,7 +237,7 @@ func (e *expression) called(name string, depth int) Value {
 	if name == "bool" && items[0].Kind == Bool || name == "str" && items[0].Kind == String {
 		return items[0]
 	}
-	if items[0].Kind == String { // as in settings with 3e-4
+	if items[0].Kind == String { // as in settings that contain 3e-4
 		items[0] = number(items[0].Text)
 	}
 	if !items[0].isNumber() || math.IsNaN(items[0].Number) {
@@ -252,7 +252,7 @@ func (e *expression) called(name string, depth int) Value {
 	return e.fail()
 }
 
-// get is the value of a key of a dictionary, or else the second argument.
+// get evaluates the get method of a dictionary: the value of the key, or else the second argument.
 func (e *expression) get(name string, arguments []Value) Value {
 	of, ok := e.names(name)
 	if !ok || of.Kind != Dict || len(arguments) == 0 || len(arguments) > 2 {
@@ -267,7 +267,7 @@ func (e *expression) get(name string, arguments []Value) Value {
 	return Value{}
 }
 
-// tuple is what is in parentheses: one value, or a tuple.
+// tuple evaluates parentheses: a single value, or a tuple.
 func (e *expression) tuple(depth int) Value {
 	items, comma := e.items(")", depth)
 	if len(items) == 1 && !comma {
@@ -276,7 +276,7 @@ func (e *expression) tuple(depth int) Value {
 	return Value{Kind: Tuple, Items: items}
 }
 
-// items are values up to a bracket, and whether a comma is among them.
+// items evaluates values up to a closing bracket, and reports whether there is a comma among them.
 func (e *expression) items(until string, depth int) (out []Value, comma bool) {
 	for !e.failed && !e.next(until) {
 		out = append(out, e.sum(depth))
@@ -310,7 +310,7 @@ func (e *expression) dict(depth int) Value {
 	return out
 }
 
-// keywords are the arguments of dict().
+// keywords evaluates the arguments of dict().
 func (e *expression) keywords(depth int) Value {
 	out := Value{Kind: Dict}
 	for !e.failed && !e.next(")") {
@@ -324,7 +324,7 @@ func (e *expression) keywords(depth int) Value {
 			e.advance()
 			if e.next("=") {
 				out.with(key, e.sum(depth))
-			} else { // another dictionary
+			} else { // dict(other)
 				e.merge(&out, e.within(e.named(blank.Replace(key), depth), depth))
 			}
 		}

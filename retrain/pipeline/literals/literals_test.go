@@ -61,7 +61,7 @@ func TestOfWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// What Python can have, but no file of a pipeline.
+// Valid in Python, but not in a pipeline file.
 func TestYAMLHasNo(t *testing.T) {
 	for _, expression := range []string{`(1, "episode")`, `[(1, 2)]`, `"{{x}}"`, `{"{{": 1}`, "1 / 0", "1e400", "10 ** 30", "'" + strings.Repeat("x", 300) + "'", "'\x00'", "'\xff'"} {
 		v, ok := Of(expression, known)

@@ -1,5 +1,5 @@
-// Package literals evaluates expressions of Python that consist of literals, arithmetic and names whose values are known.
-// It runs nothing: what it does not know has no value.
+// Package literals evaluates Python expressions that consist of literals, arithmetic, and names whose values are known.
+// It does not run Python, and returns no value for any other expression.
 package literals
 
 import (
@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is the type of a value in Python.
+// Kind is the Python type of a value.
 type Kind int
 
-// The kinds. A tuple is none of the file of a pipeline, which has lists alone.
+// The kinds. A pipeline file cannot contain tuples, because YAML has only lists.
 const (
 	None Kind = iota
 	Bool
@@ -27,11 +27,11 @@ const (
 	Dict
 )
 
-// Value is a value of Python. Of a Dict, Keys are in the order of the text and Items are their values.
+// Value is a Python value. The Keys of a Dict are in source order, and its Items are their values.
 type Value struct {
 	Kind   Kind
 	Number float64 // of an Int or Float; 1 for True
-	Text   string  // of a String; of an Int or Float as the program writes it, "" if it was computed
+	Text   string  // of a String; the source of an Int or Float, "" if it was computed
 	Keys   []string
 	Items  []Value
 }
@@ -46,10 +46,10 @@ func (v Value) Member(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// isNumber reports whether a value can be computed with.
+// isNumber reports whether a value is an Int or a Float.
 func (v Value) isNumber() bool { return v.Kind == Int || v.Kind == Float }
 
-// with sets the key of a Dict.
+// with sets a key of a Dict.
 func (v *Value) with(key string, item Value) {
 	for i, k := range v.Keys {
 		if k == key {
@@ -60,10 +60,10 @@ func (v *Value) with(key string, item Value) {
 	v.Keys, v.Items = append(v.Keys, key), append(v.Items, item)
 }
 
-// plainNumber is a number that YAML reads as Python does.
+// plainNumber matches a number that YAML reads as Python does.
 var plainNumber = regexp.MustCompile(`^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?$`)
 
-// YAML returns the value in the flow style of YAML, false for one that a file of a pipeline cannot have.
+// YAML returns the value in YAML's flow style, or false if a pipeline file cannot contain it.
 func (v Value) YAML() (string, bool) {
 	switch v.Kind {
 	case None:
@@ -116,10 +116,10 @@ func (v Value) collection() (string, bool) {
 	return "[" + strings.Join(parts, ", ") + "]", true
 }
 
-// maxString bounds a string of a value, in bytes.
+// maxString bounds the length of a string in bytes.
 const maxString = 200
 
-// quoted returns a string in quotes, false for one that a file of a pipeline cannot have.
+// quoted returns a quoted string, or false if a pipeline file cannot contain it.
 func quoted(s string) (string, bool) {
 	unprintable := strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 	if unprintable || len(s) > maxString || !utf8.ValidString(s) || strings.Contains(s, "{{") || strings.Contains(s, "}}") {

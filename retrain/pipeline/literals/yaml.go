@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// OfYAML returns the values of a YAML file as Python reads them, false if it cannot be read.
+// OfYAML returns the contents of a YAML file as a Python value, or false if the file is invalid.
 func OfYAML(text []byte) (Value, bool) {
 	var tree yamlfile.Value
 	if len(yamlfile.Read("", text, &tree).Problems()) > 0 {
@@ -16,10 +16,10 @@ func OfYAML(text []byte) (Value, bool) {
 	return ofYAML(tree)
 }
 
-// none knows no names.
+// none is the Names of expressions in which no name has a known value.
 func none(string) (Value, bool) { return Value{}, false }
 
-// ofYAML returns a value of YAML as Python has it.
+// ofYAML converts a YAML value to a Python value.
 func ofYAML(v yamlfile.Value) (Value, bool) {
 	out := Value{Text: v.Scalar}
 	switch v.Kind {
@@ -53,7 +53,7 @@ func ofYAML(v yamlfile.Value) (Value, bool) {
 	return out, true
 }
 
-// Block returns the lines below a key at the left of a YAML file.
+// Block returns the lines below a top-level key of a YAML file.
 func Block(text []byte, key string) []byte {
 	var out []byte
 	inside := false
@@ -70,7 +70,7 @@ func Block(text []byte, key string) []byte {
 	return out
 }
 
-// maxEnvironments bounds the environments of a file.
+// maxEnvironments bounds the number of environments that are taken from a file.
 const maxEnvironments = 1000
 
 var (
@@ -80,8 +80,8 @@ var (
 	idInOfGroup   = regexp.MustCompile(`(?m)^(?:name|id|task|task_name):[ \t]+` + environmentID)
 )
 
-// EnvironmentsOf returns the ids of environments that a YAML file names by a plain key, as name is, in a block for the
-// environment, or in a file of the group of settings for it.
+// EnvironmentsOf returns the environment ids in a YAML file: the values of plain keys, such as name, in a section for
+// the environment, or at the top level of a file in a config group for environments.
 func EnvironmentsOf(file string, text []byte) []string {
 	patterns := []*regexp.Regexp{blockOfID}
 	if ofGroup.MatchString(file) {

@@ -21,15 +21,15 @@ var (
 	nameAlone      = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
 )
 
-// SubCommand is a sub-command of a program.
+// SubCommand is a subcommand of a program.
 type SubCommand struct {
-	Path  []string // its words
-	File  string   // that defines it
-	Text  string   // of the function that it runs, "" if that is not known
+	Path  []string // the words that select it
+	File  string   // the file that defines it
+	Text  string   // source of the function that it runs, "" if unknown
 	Flags []Option
 }
 
-// SubCommands returns the sub-commands of a program, of which the file has the start.
+// SubCommands returns the subcommands of the program that starts in the given file.
 func (f *Files) SubCommands(file string) []SubCommand {
 	g := &grammar{Files: f, above: map[string]edge{}, own: map[string]string{}}
 	files := f.around(file)
@@ -49,12 +49,13 @@ func (f *Files) SubCommands(file string) []SubCommand {
 		out = g.dispatched(file)
 	}
 	if len(out) == 1 && len(out[0].Path) == 1 && strings.Contains(f.Text[file], "Typer(") && !strings.Contains(f.Text[file], ".callback(") {
-		out[0].Path = nil // typer has no sub-commands then
+		out[0].Path = nil // typer then has no subcommands
 	}
 	return out[:min(len(out), maxCommands)]
 }
 
-// around returns a file and those of the repository that it imports, and that register commands with it.
+// around returns a file, the files that it imports and that may define commands, and files of the same package that
+// register commands by themselves.
 func (f *Files) around(file string) []string {
 	out := []string{file}
 	for i := 0; i < len(out) && len(out) < maxAround; i++ {
@@ -73,7 +74,7 @@ func (f *Files) around(file string) []string {
 	return out
 }
 
-// speaking returns the files that a file imports and that speak of commands.
+// speaking returns the files that a file imports and that may define commands.
 func (f *Files) speaking(file string) []string {
 	if known, ok := f.speakingOf[file]; ok {
 		return known
@@ -96,7 +97,7 @@ func (f *Files) speaking(file string) []string {
 	return out
 }
 
-// registering returns the files that register commands with a group by its name.
+// registering returns the files that register commands with a group by the name of the group.
 func (f *Files) registering() []string {
 	if f.registers == nil {
 		f.registers = []string{}
@@ -111,23 +112,23 @@ func (f *Files) registering() []string {
 
 var registersItself = regexp.MustCompile(`@(?:\w+\.)*\w*command\([^)]*\bgroup\s*=`)
 
-// grammar is which words lead to which commands.
+// grammar maps words to commands.
 type grammar struct {
 	*Files
-	above map[string]edge   // by FILE:NAME of an object that has commands
-	own   map[string]string // the word that such an object has for itself
+	above map[string]edge   // the parents of objects with commands, by FILE:NAME
+	own   map[string]string // the words that select such objects by default
 }
 
-// edge is the object above, and the word that leads from it.
+// edge is the parent of an object, and the word that selects the object in it.
 type edge struct{ parent, word string }
 
-// place returns the key of an object in a file.
+// place returns the key of an object that a file refers to by a name.
 func (g *grammar) place(file, name string) string {
 	file, name = g.Resolve(file, name)
 	return file + ":" + name
 }
 
-// path returns the words that lead to an object.
+// path returns the words that select an object.
 func (g *grammar) path(key string) []string {
 	var out []string
 	for range 6 {
@@ -141,7 +142,7 @@ func (g *grammar) path(key string) []string {
 	return out
 }
 
-// nameObjects takes the words that the objects of a file have for themselves.
+// nameObjects records the default words of the objects in a file.
 func (g *grammar) nameObjects(file string) {
 	s := g.scan(file)
 	for _, d := range s.decorators {
@@ -153,7 +154,7 @@ func (g *grammar) nameObjects(file string) {
 	}
 }
 
-// structure takes how the objects of a file stand below each other.
+// structure records the parents of the objects in a file.
 func (g *grammar) structure(file string) {
 	s := g.scan(file)
 	for _, d := range s.decorators {
@@ -177,7 +178,7 @@ func (g *grammar) structure(file string) {
 	}
 }
 
-// decorated returns the commands of click and typer, and of decorators made with them.
+// decorated returns the commands of click, typer and similar decorators.
 func (g *grammar) decorated(file string) []SubCommand {
 	var out []SubCommand
 	for _, d := range g.scan(file).decorators {
@@ -206,7 +207,7 @@ func (f *Files) parsers(file string) []SubCommand {
 	if known, ok := f.parsersOf[file]; ok {
 		return known
 	}
-	paths := map[string][]string{} // by the variable that has the parser, or its sub-parsers
+	paths := map[string][]string{} // by the variable of the parser or of its subparsers
 	var out []SubCommand
 	for _, x := range f.scan(file).subparsers {
 		if x.kind == "add_subparsers" {
@@ -227,10 +228,11 @@ func (f *Files) parsers(file string) []SubCommand {
 	return out
 }
 
-// MaxWords bounds the words of a sub-command.
+// MaxWords bounds the number of words of a subcommand.
 const MaxWords = 6
 
-// ofParser returns the flags of the parser that a variable has from a place on, and those that functions add to it.
+// ofParser returns the flags that are added to the parser in a variable from a place on, directly or by functions that
+// receive the variable.
 func (f *Files) ofParser(file, variable string, at int) []Option {
 	if variable == "" {
 		return nil
@@ -285,15 +287,15 @@ func (f *Files) fired(file string) []SubCommand {
 	return out
 }
 
-// maxFires bounds the calls of fire of a file: a program has one.
+// maxFires bounds the number of calls of fire per file. A program normally has one.
 const maxFires = 5
 
-// ofFire is the command that fire makes of a function, without words for one that has none.
+// ofFire returns the command that fire creates from a function. Without words, the function is the whole program.
 func (f *Files) ofFire(file, function string, words ...string) SubCommand {
 	return SubCommand{Path: words, File: file, Text: f.Body(file, function), Flags: f.scan(file).parameters(f.Text[file], function, true)}
 }
 
-// firedObject returns the commands that fire makes of a function, or of the methods of a class.
+// firedObject returns the commands that fire creates from a function, or from the methods of a class.
 func (f *Files) firedObject(file, name string) []SubCommand {
 	c := f.ofFire(file, name)
 	if !strings.Contains(c.Text, "class "+name) {
@@ -311,8 +313,8 @@ func (f *Files) firedObject(file, name string) []SubCommand {
 	return out
 }
 
-// dispatched returns the commands that a program tells apart by itself: by its first argument, or by an argument with
-// choices.
+// dispatched returns the commands that a program distinguishes without a library: by its first argument, or by an
+// argument with choices.
 func (f *Files) dispatched(file string) []SubCommand {
 	text := f.Text[file]
 	var out []SubCommand
@@ -345,7 +347,7 @@ func (f *Files) dispatched(file string) []SubCommand {
 	return out
 }
 
-// comparesWord is a comparison of the first argument with the word of a command.
+// comparesWord matches a comparison of the first argument with the word of a command.
 var comparesWord = regexp.MustCompile(`\bargv\[1\]\)?\s*==\s*(?:"([a-z][\w-]*)"|'([a-z][\w-]*)')`)
 
 var modeName = regexp.MustCompile(`^(mode|command|cmd|action|phase|stage|run_mode|func|function)$`)

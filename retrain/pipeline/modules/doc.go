@@ -1,9 +1,9 @@
-// Package modules determines what the Python files of a repository define, only by reading them:
+// Package modules determines what the Python files of a repository define, by reading them without running them:
 //
-//	python    what a module imports from others of the repository, and how Python runs its file
-//	scan      its functions, classes, parsers and decorators, found once for each file
-//	flags     the arguments of a program: of argparse, click, typer, absl, fire, and fields of classes
-//	commands  the sub-commands of click, typer, argparse and fire, and those of a program that compares words
+//	python    what a module imports from the repository, and how Python runs its file
+//	scan      the functions, classes, parsers and decorators of a file, found once per file
+//	flags     the arguments of a program: of argparse, click, typer, absl, fire, docopt, and fields of classes
+//	commands  the subcommands of click, typer, argparse, fire, and programs that compare words
 //
-// Everything that it keeps of one file has a bound, so that the cost of a hostile one grows no faster than its size.
+// Whatever is recorded per file is bounded, so that the time for a hostile file is proportional to its size.
 package modules

@@ -11,7 +11,7 @@ var (
 	docoptDefault = regexp.MustCompile(`\[default:[ \t]*([^\]\n]*?)[ \t]*\]`)
 )
 
-// docoptFlags takes the options that a text for docopt describes, if it is the value of a name: docstrings are no code.
+// docoptFlags records the options that a docopt text describes.
 func (s *scan) docoptFlags(text string) {
 	if !callsDocopt.MatchString(text) {
 		return

@@ -11,25 +11,26 @@ import (
 
 // Option is an argument of a program's command line.
 type Option struct {
-	Name     string // with its hyphens; that of its place for one without
-	Position bool   // it is given by its place
-	Many     bool   // any number of words
+	Name     string // with its hyphens; for a positional argument, the name of its place
+	Position bool   // whether it is positional
+	Many     bool   // whether it takes several words
 	Required bool
-	Value    string // its default, "" for none that is a string or a number
-	Code     string // that computes its default, "" for none that is known
+	Value    string // its default, "" if that is not a string, number, True or False
+	Code     string // the expression of its default, "" if unknown
 	Boolean  bool
 	Choices  []string
-	Joined   bool // the value follows after =
+	Joined   bool // whether the value follows after =
 	Help     string
 }
 
-// Is reports whether a name is that of the argument: tyro takes underscores for hyphens, and pages use both.
+// Is reports whether a name refers to the argument. Hyphens and underscores are equivalent, as tyro accepts both and
+// documentation mixes them.
 func (f Option) Is(name string) bool {
 	return strings.ReplaceAll(name, "_", "-") == strings.ReplaceAll(f.Name, "_", "-")
 }
 
-// Key is the name as programs compare it. Of one with dots, it is the last, with the one before it if the last alone says
-// little.
+// Key returns the normalized name of the argument. Of a dotted name, it is the last part, preceded by the part before
+// if the last part alone is too general.
 func (f Option) Key() string {
 	name := strings.ReplaceAll(strings.Trim(strings.ToLower(f.Name), "-"), "-", "_")
 	parts := strings.Split(name, ".")
@@ -40,10 +41,10 @@ func (f Option) Key() string {
 	return parts[n-1]
 }
 
-// OfHydra reports whether it is set without hyphens: agent.lr=1.
+// OfHydra reports whether the argument is set without hyphens, as in agent.lr=1.
 func (f Option) OfHydra() bool { return f.Joined && !strings.HasPrefix(f.Name, "-") }
 
-// On is the word that sets one that is true or false.
+// On returns the word that sets a Boolean argument.
 func (f Option) On() string {
 	if f.OfHydra() {
 		return f.Name + "=true"
@@ -51,10 +52,10 @@ func (f Option) On() string {
 	return f.Name
 }
 
-// IsOn reports whether one that is true or false is set by default.
+// IsOn reports whether a Boolean argument is set by default.
 func (f Option) IsOn() bool { return strings.EqualFold(f.Value, "true") }
 
-// Words are the words that set the flag.
+// Words returns the words that set the argument to a value.
 func (f Option) Words(value string) []string {
 	switch {
 	case f.Position:
@@ -76,7 +77,8 @@ var (
 	parsingName    = regexp.MustCompile(`(?i)pars|arg|opt|cfg|config|cli`)
 )
 
-// Flags returns the arguments of a program that is a whole file: those that it defines, or a parser that it imports.
+// Flags returns the arguments of the program in a file: those that the file defines or, if it defines none, those of a
+// parser that it imports.
 func (f *Files) Flags(file string) []Option {
 	if known, ok := f.flagsOf[file]; ok {
 		return known
@@ -106,7 +108,7 @@ func (f *Files) Flags(file string) []Option {
 	return out
 }
 
-// argparseFlag is the flag of a call of add_argument.
+// argparseFlag returns the argument that a call of add_argument defines.
 func argparseFlag(a []Argument) Option {
 	code := Given(a, "default", -1)
 	g := Option{Value: Literal(code), Code: code, Required: Given(a, "required", -1) == "True", Help: Given(a, "help", -1)}
@@ -130,7 +132,7 @@ func argparseFlag(a []Argument) Option {
 	return g
 }
 
-// stringsOf returns the strings of a list.
+// stringsOf returns the literal strings in a list, tuple or set.
 func stringsOf(text string) []string {
 	var out []string
 	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "(") || strings.HasPrefix(text, "{") {
@@ -143,7 +145,7 @@ func stringsOf(text string) []string {
 	return out
 }
 
-// clickFlag is the flag of a decorator of click.
+// clickFlag returns the argument that a decorator of click defines.
 func clickFlag(kind string, a []Argument) Option {
 	g := argparseFlag(a)
 	if kind == "argument" {
@@ -165,7 +167,7 @@ func clickFlag(kind string, a []Argument) Option {
 	return g
 }
 
-// fieldFlags are the flags of the fields of a class.
+// fieldFlags returns the arguments that the fields of a class define.
 func fieldFlags(body string) []Option {
 	var out []Option
 	for _, m := range dataclassField.FindAllStringSubmatch(body, MaxFlags) {
@@ -219,10 +221,10 @@ func parameterFlag(text string, fire bool) (Option, bool) {
 	return g, true
 }
 
-// PlainWord is a word that means the same to a shell, and in every kind of file.
+// PlainWord matches a word that needs no quotes in a shell or in any kind of file.
 var PlainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
-// Extension returns that of a path that names a file, "" for that of a directory.
+// Extension returns the extension of a path that names a file, or "" if it seems to name a directory.
 func Extension(value string) string {
 	if e := path.Ext(value); len(e) > 1 && len(e) <= 12 && PlainWord.MatchString(e) && !NumberAlone.MatchString(e[1:]) {
 		return e

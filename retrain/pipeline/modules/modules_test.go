@@ -36,7 +36,7 @@ func TestPartsOfACall(t *testing.T) {
 	}
 }
 
-// Names lead to the file that defines them, also through packages and below src.
+// Names resolve to the file that defines them, also through packages and below src.
 func TestNamesAreFollowedThroughImports(t *testing.T) {
 	f := filesOf(map[string]string{
 		"src/lib/__init__.py": "from .agents import Agent as Best\n",
@@ -53,7 +53,7 @@ func TestNamesAreFollowedThroughImports(t *testing.T) {
 	}
 }
 
-// Each library for command lines has its own grammar of arguments and sub-commands.
+// Each command-line library has its own syntax of arguments and subcommands.
 func TestArgumentsAndSubCommands(t *testing.T) {
 	for name, test := range map[string]struct{ text, flags, commands string }{
 		"argparse": {"p.add_argument('--lr', type=float, default=1e-3)\np.add_argument('env')\ns = p.add_subparsers()\nq = s.add_parser('train')\n", "--lr=1e-3 env=", "train"},

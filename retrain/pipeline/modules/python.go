@@ -11,10 +11,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// Limits of what is read of a repository.
+// Limits of what is read from a repository.
 const (
-	MaxKept = 32 << 20 // bytes of Python
-	MaxCall = 4000     // bytes of a call's arguments
+	MaxKept = 32 << 20 // total bytes of Python
+	MaxCall = 4000     // bytes of the arguments of a call
 )
 
 var (
@@ -26,13 +26,15 @@ var (
 	keywordAlone = regexp.MustCompile(`^\s*(\w+)\s*=[^=]`)
 )
 
-// NumberAlone matches an expression that is only a number.
+// NumberAlone matches an expression that is a single number.
 var NumberAlone = regexp.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`)
 
-// Argument is one of a call, or a parameter of a function: its keyword, "" for one by position, and its expression.
+// Argument is an argument of a call or a parameter of a function: its keyword, or "" if it is positional, and its
+// expression.
 type Argument struct{ Key, Text string }
 
-// ArgumentsOf returns the arguments of the call, or the parameters of the function, whose parenthesis is at an index.
+// ArgumentsOf returns the arguments of the call, or the parameters of the function, whose opening parenthesis is at an
+// index.
 func ArgumentsOf(text string, at int) []Argument {
 	var out []Argument
 	for _, part := range pytext.Parts(text[at:min(len(text), at+MaxCall)]) {
@@ -49,7 +51,7 @@ func ArgumentsOf(text string, at int) []Argument {
 	return out
 }
 
-// Given returns the expression of a keyword, or the one at a position; "" without either.
+// Given returns the expression of the argument with a keyword or at a position, or "".
 func Given(arguments []Argument, key string, position int) string {
 	for _, a := range arguments {
 		if a.Key == key {
@@ -62,12 +64,12 @@ func Given(arguments []Argument, key string, position int) string {
 	return ""
 }
 
-// Printable reports whether a text is one line without characters that a person cannot see.
+// Printable reports whether a text is one line of printable characters.
 func Printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Literal returns the value of an expression that is a string or a number, "" for any other.
+// Literal returns the value of an expression that is a single string, number or Boolean, or "".
 func Literal(text string) string {
 	text = strings.TrimSpace(text)
 	if m := stringAlone.FindStringSubmatch(text); m != nil && Printable(m[1]+m[2]) {
@@ -81,10 +83,10 @@ func Literal(text string) string {
 
 // Files are the Python files of a repository.
 type Files struct {
-	Text      map[string]string // their code without comments
-	Order     []string          // of the files
-	Kept      int               // bytes of all
-	Nested    []string          // directories, with a slash at their end, that have packages of their own beside their packaging
+	Text      map[string]string // source without comments, by path
+	Order     []string          // paths in the order in which they were read
+	Kept      int               // total bytes
+	Nested    []string          // directories with packages of their own next to their packaging files, each with a trailing slash
 	importing map[string]map[string]Origin
 
 	scanned    map[string]*scan
@@ -95,7 +97,7 @@ type Files struct {
 	registers  []string
 }
 
-// NewFiles returns no files. The reader of a repository adds their texts, and their names to the order.
+// NewFiles returns an empty Files. The reader of a repository fills Text and Order.
 func NewFiles() Files {
 	return Files{
 		Text: map[string]string{}, importing: map[string]map[string]Origin{}, scanned: map[string]*scan{}, flagsOf: map[string][]Option{},
@@ -103,10 +105,10 @@ func NewFiles() Files {
 	}
 }
 
-// Roots are the directories that the image imports from.
+// Roots are the directories from which modules are imported in the image.
 var Roots = []string{"", "src/"}
 
-// Module returns the file of a module, "" if it is none of the repository.
+// Module returns the file of a module, or "" if it is not in the repository.
 func (f *Files) Module(name string) string {
 	base := strings.ReplaceAll(name, ".", "/")
 	for _, root := range slices.Concat(Roots, f.Nested) {
@@ -117,7 +119,7 @@ func (f *Files) Module(name string) string {
 	return ""
 }
 
-// under returns the file of a module by its path without an extension, "" for none.
+// under returns the file of a module whose path without extension is given, or "".
 func (f *Files) under(base string) string {
 	for _, file := range []string{base + ".py", base + "/__init__.py"} {
 		if f.Has(file) {
@@ -127,7 +129,7 @@ func (f *Files) under(base string) string {
 	return ""
 }
 
-// NameOf returns the name that a file is imported by, "" if none is possible.
+// NameOf returns the module name under which a file can be imported, or "" if it cannot.
 func NameOf(file string) string {
 	module := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(file, "src/"), ".py"), "/__init__")
 	module = strings.TrimSuffix(module, "/__main__")
@@ -139,11 +141,11 @@ func NameOf(file string) string {
 	return strings.ReplaceAll(module, "/", ".")
 }
 
-// Origin is a name that a file imports from another of the repository.
+// Origin is where an imported name comes from: a file of the repository and the name in it, which is "" for a whole
+// module.
 type Origin struct{ File, Name string }
 
-// Imported returns the names that a file imports from the repository, by the names that it has for them. A whole module
-// has no name of its own.
+// Imported returns the names that a file imports from other files of the repository, by their local names.
 func (f *Files) Imported(file string) map[string]Origin {
 	if known, ok := f.importing[file]; ok {
 		return known
@@ -152,7 +154,7 @@ func (f *Files) Imported(file string) map[string]Origin {
 	text := f.Text[file]
 	for _, at := range importLine.FindAllStringSubmatchIndex(text, MaxMatches) {
 		m := []string{"", Group(text, at, 1), Group(text, at, 2), Group(text, at, 3)}
-		if strings.HasPrefix(m[2], "(") { // it may go on in the next lines
+		if strings.HasPrefix(m[2], "(") { // the list may continue on the next lines
 			m[2], _, _ = strings.Cut(text[at[4]:min(len(text), at[4]+MaxCall)], ")")
 		}
 		for item := range strings.SplitSeq(strings.Trim(m[2]+m[3], "() \n"), ",") {
@@ -179,8 +181,8 @@ func (f *Files) Imported(file string) map[string]Origin {
 	return out
 }
 
-// moduleFor returns the file of a module as a file imports it: one beside it, if the file is a script, or else one from
-// the root of the repository; "" if it is none of the repository.
+// moduleFor returns the file of a module that a file imports, or "" if it is not in the repository. For a script, files
+// in its own directory take precedence over those at the roots.
 func (f *Files) moduleFor(file, name string) string {
 	if dir := path.Dir(file); dir != "." && !f.InPackage(file) {
 		if beside := f.under(path.Join(dir, strings.ReplaceAll(name, ".", "/"))); beside != "" && beside != file {
@@ -190,7 +192,7 @@ func (f *Files) moduleFor(file, name string) string {
 	return f.Module(name)
 }
 
-// Group returns a group of a match, "" if it is not part of it.
+// Group returns a group of a match, or "" if the group did not match.
 func Group(text string, at []int, group int) string {
 	if at[2*group] < 0 {
 		return ""
@@ -198,7 +200,7 @@ func Group(text string, at []int, group int) string {
 	return text[at[2*group]:at[2*group+1]]
 }
 
-// absolute returns the module that an import of a file names.
+// absolute converts the relative module name in an import of a file to an absolute one.
 func absolute(file, name string) string {
 	plain := strings.TrimLeft(name, ".")
 	up := len(name) - len(plain)
@@ -212,7 +214,7 @@ func absolute(file, name string) string {
 	return strings.Trim(strings.ReplaceAll(dir, "/", ".")+"."+plain, ".")
 }
 
-// Resolve follows imports to where a name is defined.
+// Resolve follows imports to the file that defines a name, and returns that file and the name in it.
 func (f *Files) Resolve(file, name string) (string, string) {
 	for range 4 {
 		module, of, dotted := strings.Cut(name, ".")
@@ -231,7 +233,7 @@ func (f *Files) Resolve(file, name string) (string, string) {
 	return file, name
 }
 
-// part returns where a function or class of a file is, with what decorates it.
+// part returns where a function or class of a file begins and ends, including its decorators.
 func (f *Files) part(file, name string) (from, to int, ok bool) {
 	s := f.scan(file)
 	i, ok := s.top[name]
@@ -241,13 +243,14 @@ func (f *Files) part(file, name string) (from, to int, ok bool) {
 	return s.tops[i].bodyFrom, s.tops[i].next, true
 }
 
-// Body returns a function or class with what decorates it, "" if the file has none of that name.
+// Body returns the source of a function or class with its decorators, or "" if the file does not define it.
 func (f *Files) Body(file, name string) string {
 	from, to, _ := f.part(file, name)
 	return f.Text[file][from:to]
 }
 
-// Words returns the arguments of Python that run a file: as a module if it is one of a package or imports like one.
+// Words returns the arguments with which Python runs a file: -m and the module if the file is in a package or has
+// relative imports, or else its path.
 func (f *Files) Words(file string) []string {
 	name, text := NameOf(file), f.Text[file]
 	inPackage := f.InPackage(file)
@@ -265,8 +268,8 @@ func (f *Files) Words(file string) []string {
 	return []string{file}
 }
 
-// beside returns the file of a module that is found beside a file, as that is run by its path, but not from the root; ""
-// for none.
+// beside returns the file of a module that can be imported from the directory of a script but not from the roots, or
+// "".
 func (f *Files) beside(file, module string) string {
 	dir := path.Dir(file)
 	if dir == "." || slices.ContainsFunc(Roots, func(root string) bool { return f.under(root+module) != "" }) {
@@ -275,22 +278,22 @@ func (f *Files) beside(file, module string) string {
 	return f.under(dir + "/" + module)
 }
 
-// ImportsPackageBeside reports whether a file imports a package that is found beside it, as it is run by its path, but not
-// from the root.
+// ImportsPackageBeside reports whether a file imports a package that can be imported from the directory of the file but
+// not from the roots.
 func (f *Files) ImportsPackageBeside(file string) bool {
 	return slices.ContainsFunc(plainImport.FindAllStringSubmatch(f.Text[file], MaxMatches), func(m []string) bool {
 		return path.Base(f.beside(file, m[1])) == "__init__.py"
 	})
 }
 
-// Has reports whether a Python file is in the repository.
+// Has reports whether the repository contains a Python file.
 func (f *Files) Has(file string) bool {
 	_, ok := f.Text[file]
 	return ok
 }
 
-// InPackage reports whether a file is one of a package. The root of a repository is none, whatever it contains: it has no
-// name to import it by.
+// InPackage reports whether a file is in a package. The root of a repository is not a package, even with an
+// __init__.py, because there is no name to import it by.
 func (f *Files) InPackage(file string) bool {
 	dir := path.Dir(file)
 	return dir != "." && f.Has(path.Join(dir, "__init__.py"))

@@ -9,26 +9,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// The limits of what is taken of one file, so that the cost of a hostile one grows no faster than its size.
+// Limits per file, so that the time for a hostile file is proportional to its size.
 const (
 	maxCommands = 200
 	maxOptions  = 1000
-	MaxFlags    = 300 // of one program
+	MaxFlags    = 300 // per program
 	MaxMatches  = 1000
-	maxAround   = 40 // files that are read together for the commands of a program
+	maxAround   = 40 // files that are examined together for the commands of a program
 )
 
-// scan is what a file defines. It is made once for each file, and each pattern reads the file once.
+// scan is what a file defines. Each file is scanned once, and each pattern reads it once.
 type scan struct {
 	functions []span
-	first     map[string]int // of the functions of a name
-	tops      []span         // functions and classes that are in no other
-	top       map[string]int // the first of a name
+	first     map[string]int // indices of the first functions with each name
+	tops      []span         // functions and classes at the top level
+	top       map[string]int // indices of the first of them with each name
 
 	arguments, options, absl, fields, docopt []placedFlag
 
 	decorators []decorator
-	typers     map[string]string // words of objects of typer, by variable
+	typers     map[string]string // default words of typer objects, by variable
 	adds       []addition
 	subparsers []subparser
 	assigned   map[string][]int // where a variable becomes a parser or another value
@@ -38,18 +38,18 @@ type scan struct {
 // span is a named part of a text.
 type span struct {
 	name           string
-	start, end     int // of its first line; of what defines it, up to its name
-	bodyFrom, next int // with decorators; where the next begins
+	start, end     int // start of its first line; end of its name
+	bodyFrom, next int // start including decorators; start of the next span
 }
 
-// placedFlag is an argument that is defined at a place.
+// placedFlag is an argument with the place where it is defined.
 type placedFlag struct {
 	at    int
-	owner string // the last name of the parser
+	owner string // last part of the parser's name
 	Option
 }
 
-// decorator makes a command, or a group of them, of a function.
+// decorator turns a function into a command or a group of commands.
 type decorator struct {
 	owner, kind string
 	arguments   []Argument
@@ -57,7 +57,7 @@ type decorator struct {
 	flags       []Option
 }
 
-// addition puts an object below another.
+// addition adds an object with commands to another.
 type addition struct {
 	owner, kind string
 	arguments   []Argument
@@ -69,7 +69,7 @@ type subparser struct {
 	arguments             []Argument
 }
 
-// passing is a call of a function with a parser.
+// passing is a call that passes a parser to a function.
 type passing struct {
 	at       int
 	function string
@@ -105,7 +105,7 @@ func scanned(text string) *scan {
 	return s
 }
 
-// index notes the first span of each name, and where each ends.
+// index records the first span with each name, and where each span ends.
 func index(all []span, first map[string]int, end int) {
 	for i := range all {
 		if all[i].next = end; i+1 < len(all) {
@@ -127,7 +127,7 @@ func decoratedFrom(text string, at int) int {
 	return at
 }
 
-// flags takes the arguments that the file defines.
+// flags records the arguments that the file defines.
 func (s *scan) flags(text string) {
 	for _, m := range addsArgument.FindAllStringSubmatchIndex(text, maxOptions) {
 		s.arguments = append(s.arguments, placedFlag{m[0], LastName(text[m[2]:m[3]]), argparseFlag(ArgumentsOf(text, m[1]-1))})
@@ -164,10 +164,10 @@ func (s *scan) flags(text string) {
 
 var quotedName = regexp.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
 
-// LastName returns the name after the last dot, or all of one without.
+// LastName returns what follows the last dot of a name.
 func LastName(dotted string) string { return dotted[strings.LastIndex(dotted, ".")+1:] }
 
-// commands takes how the file makes commands.
+// commands records how the file defines commands.
 func (s *scan) commands(text string) {
 	for _, m := range commandAt.FindAllStringSubmatchIndex(text, maxCommands) {
 		i := sort.Search(len(s.functions), func(i int) bool { return s.functions[i].start >= m[1] })
@@ -209,7 +209,7 @@ func (s *scan) commands(text string) {
 	}
 }
 
-// within returns the arguments that a part of the file defines.
+// within returns the arguments that are defined between two places of the file.
 func (s *scan) within(from, to int) []Option {
 	var out []Option
 	for _, all := range [][]placedFlag{s.arguments, s.options, s.absl, s.fields, s.docopt} {
@@ -221,7 +221,7 @@ func (s *scan) within(from, to int) []Option {
 	return out
 }
 
-// until returns where a variable that has a parser stops having it: where it is assigned again, or the next function
+// until returns where a variable stops referring to a parser: where it is next assigned, or where the next function
 // begins.
 func (s *scan) until(variable string, at int) int {
 	end := int(^uint(0) >> 1)
@@ -236,7 +236,7 @@ func (s *scan) until(variable string, at int) int {
 	return end
 }
 
-// parameters are the flags of the first function of a name, which typer or fire makes a command of.
+// parameters returns the arguments that typer or fire derives from the parameters of a function.
 func (s *scan) parameters(text, name string, fire bool) []Option {
 	if i, ok := s.first[name]; ok {
 		return s.parametersOf(i, text, fire)
@@ -258,7 +258,7 @@ func (s *scan) parametersOf(i int, text string, fire bool) []Option {
 	return out
 }
 
-// isMethod reports whether a function is a method of a class that people may call.
+// isMethod reports whether a function is a public method.
 func (d span) isMethod(text string) bool {
 	line := text[d.start:d.end]
 	indent := len(line) - len(strings.TrimLeft(line, " \t"))

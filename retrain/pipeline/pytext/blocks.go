@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// leaves is a statement that leaves a function.
+// leaves matches a statement that leaves a function.
 var leaves = regexp.MustCompile(`(?m)^[ \t]+(?:return\b|(?:sys\.)?exit\()`)
 
-// IndentOf returns the width of the space at the beginning of a line.
+// IndentOf returns the width of the indentation of a line.
 func IndentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
-// Branches returns the block after a condition of an indent, and what runs instead of it: that after else, or all that
-// follows a block that leaves the function.
+// Branches returns the block after a condition with the given indentation, and the code that runs if the condition is
+// false: the block of else, or everything after the block if the block leaves the function.
 func Branches(text string, at, indent int) (block, other string) {
 	end := BlockEnd(text, at, indent)
 	block, rest := text[at:end], text[end:]
@@ -30,7 +30,7 @@ func Branches(text string, at, indent int) (block, other string) {
 	return block, ""
 }
 
-// BlockEnd returns where the lines end that are indented by more than a number.
+// BlockEnd returns where the lines end that are indented by more than indent.
 func BlockEnd(text string, at, indent int) int {
 	for at < len(text) {
 		line, _, _ := strings.Cut(text[at:], "\n")

@@ -1,4 +1,4 @@
-// Package pytext reads the text of Python programs and notebooks. It runs nothing.
+// Package pytext extracts information from the source of Python programs and notebooks. It does not run them.
 package pytext
 
 import (
@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Code returns a Python program without comments and docstrings, whose examples are not what the program does. It reads
-// each byte once: a string that never ends is the rest of its line, or of the program for one in three quotes.
+// Code returns a Python program without comments and docstrings, whose examples do not say what the program does. It
+// reads each byte once. An unterminated string ends with its line, or with the program if it has triple quotes.
 func Code(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	keepsHead := describesArguments.Match(text)
-	head, first := true, true // nothing in the program, or in the line, comes before
+	head, first := true, true // whether nothing precedes in the program, or in the line
 	for i := 0; i < len(text); {
 		switch c := text[i]; c {
 		case '#':
@@ -34,12 +34,12 @@ func Code(text []byte) []byte {
 	return out
 }
 
-// describesArguments is code for which the text at the head of a program describes its arguments.
+// describesArguments matches code that reads its arguments from the module's docstring, which is therefore kept.
 var describesArguments = regexp.MustCompile(`\bdocopt\(\s*(?:doc\s*=\s*)?__doc__`)
 
 const (
 	whiteSpace = " \t\r\n\v\f"
-	prefixes   = " \trRuU" // the indent, and the prefixes of a docstring
+	prefixes   = " \trRuU" // the indentation, and the prefixes of a docstring
 )
 
 func isThree[T string | []byte](text T) bool {
@@ -53,7 +53,7 @@ func lineEnd(text []byte) int {
 	return len(text)
 }
 
-// stringEnd returns the length of the string that a text begins with.
+// stringEnd returns the length of the string at the beginning of a text.
 func stringEnd[T string | []byte](text T) int {
 	quotes := 1
 	if isThree(text) {
@@ -72,7 +72,7 @@ func stringEnd[T string | []byte](text T) int {
 	return len(text)
 }
 
-// TopLevel returns the lines of a file that are in no function or class.
+// TopLevel returns the lines of a file outside of functions and classes.
 func TopLevel(text string) string {
 	var out strings.Builder
 	inside := false
@@ -89,7 +89,7 @@ func TopLevel(text string) string {
 
 var definition = regexp.MustCompile(`^(?:async[ \t]+)?(?:def|class)\b|^@`)
 
-// Words splits a line at blanks that are not within quotes.
+// Words splits a line at spaces and tabs outside of quotes. It stops at a closing parenthesis.
 func Words(line string) []string {
 	var out []string
 	var word strings.Builder
@@ -120,7 +120,7 @@ func Words(line string) []string {
 	return out
 }
 
-// Calls reports whether a text makes an object of a class.
+// Calls reports whether a text contains a call of a class.
 func Calls(text, class string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, class+"(")
@@ -139,7 +139,7 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// OnlyImported reports whether a program names a module nowhere but where it is imported, or registered.
+// OnlyImported reports whether a program mentions a module only where it imports or registers it.
 func OnlyImported(text, module string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -161,7 +161,7 @@ func OnlyImported(text, module string) bool {
 	return true
 }
 
-// Names returns the names in a text.
+// Names returns the set of words in a text: names, keywords and numbers.
 func Names(text string) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Docstrings are left out, and other strings in three quotes are kept.
+// Docstrings are removed, and other triple-quoted strings are kept.
 func TestCodeHasNoDocstrings(t *testing.T) {
 	for text, want := range map[string]string{
 		"'''Trains.'''\nx = '''kept'''\n":                             "\nx = '''kept'''\n",
@@ -21,7 +21,8 @@ func TestCodeHasNoDocstrings(t *testing.T) {
 	}
 }
 
-// A file of a repository that consists of quotes must not hold up the tool: the time is proportional to the size.
+// A file that consists of quotes takes time proportional to its size, so that a hostile repository cannot block the
+// tool.
 func TestCodeReadsEachByteOnce(t *testing.T) {
 	const size = 4 << 20
 	for _, part := range []string{"''", "'''a'''", "'''a''' ", "'''a'''\n", "x'''a'''", "'a' ", "'''"} {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Fields returns the values that fields of a name have in the classes of a file, as the code writes them: numbers, texts,
-// True, False and None.
+// Fields returns the source of the default values of a field in the classes of a file: numbers, strings, True, False
+// and None.
 func Fields(text, name string) []string {
 	if !strings.Contains(text, name) {
 		return nil
@@ -31,7 +31,7 @@ func SpeaksOfCommands(text string) bool {
 
 var suffixOfClick = regexp.MustCompile(`_(command|cmd|group|grp)$`)
 
-// CommandOf returns the word that click and typer make of the name of a function.
+// CommandOf returns the command name that click or typer derives from the name of a function.
 func CommandOf(name string, click bool) string {
 	if click {
 		name = suffixOfClick.ReplaceAllString(name, "")

@@ -6,21 +6,21 @@ import (
 )
 
 var (
-	// rootOfFile is a name for a directory above the file that has it: a constant, or a function without arguments.
+	// rootOfFile matches a constant, or a function without arguments, for a directory above its own file.
 	rootOfFile = regexp.MustCompile(`(?m)^(?:(\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[^\n]*\b__file__\b|def (\w+)\(\)[^\n]*:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*\n){0,10}?[ \t]+return [^\n]*\b__file__\b)`)
-	// fileOfItself is a constant for a place below the directory of the file that has it.
+	// fileOfItself matches a constant for a path below the directory of its own file.
 	fileOfItself = regexp.MustCompile(`(?m)^(\w+)[ \t]*=[^\n]*\b__file__\b[^\n]*["'][^"'\n]+["']`)
-	// belowRoot is a place in such a directory, and the constant or the argument that it is for.
+	// belowRoot matches a path below such a directory, with the constant or argument that it is assigned to.
 	belowRoot = regexp.MustCompile(`(?m)(^|[(,]\s*)(\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[ \t]*(?:str\(|os\.path\.join\(|Path\()*(\w+)(?:\(\))?[ \t]*[,/][ \t]*f?["']`)
-	// OfResults is how places for what a training writes are called.
+	// OfResults matches the usual names of directories for the output of a training.
 	OfResults = regexp.MustCompile(`(?i)save|out|log|model|checkpoint|ckpt|result|run|weight|^local_dir$|storage|artifact`)
 )
 
-// maxRoots bounds the names that are looked for.
+// maxRoots bounds the number of names that are examined.
 const maxRoots = 20
 
-// WritesBesideItself reports whether the files of a program write to a place that they name by where they are, as with
-// Path(__file__): the project's own directory, which the image forbids.
+// WritesBesideItself reports whether a program writes below the directory of its own files, as with Path(__file__). The
+// image forbids this.
 func WritesBesideItself(texts []string) bool {
 	names := map[string]bool{}
 	for _, text := range texts {
@@ -48,7 +48,7 @@ func WritesBesideItself(texts []string) bool {
 	return false
 }
 
-// writesTo reports whether files make the directory of a constant, or save something there.
+// writesTo reports whether files create the directory of a constant, or save something there.
 func writesTo(texts []string, constant string) bool {
 	writes := regexp.MustCompile(`\b` + constant + `\.mkdir\(|\bfor (?:\w+) in [(\[][^()\[\]]*\b` + constant + `\b[^()\[\]]*[)\]]:\s+(?:\w+\.mkdir|[\w.]*\bmakedirs)\(|\bmakedirs\([ \t]*` + constant + `\b|(?:save|dump)\w*\([^\n]*\b` + constant + `\b`)
 	return slices.ContainsFunc(texts, writes.MatchString)

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// maxCode bounds the code of a notebook, as files of Python are bounded.
+// maxCode bounds the code of a notebook in bytes. It is the same limit as for a Python file.
 const maxCode = 1 << 20
 
-// NotebookCode returns the Python of a Jupyter notebook without the commands of IPython, which begin with % or !. It is
-// nil if the text is no notebook.
+// NotebookCode returns the Python code of a Jupyter notebook without IPython commands, which begin with % or !. It
+// returns nil if the text is not a notebook.
 func NotebookCode(text []byte) []byte { return notebook(text, false) }
 
-// NotebookCommands returns the commands of a notebook that begin with ! or %, without these, a line for each.
+// NotebookCommands returns the IPython commands of a notebook without their ! or %, one per line.
 func NotebookCommands(text []byte) string { return string(notebook(text, true)) }
 
-// NotebookPython returns the version of Python that a notebook ran with last, such as 3.12; "" if it does not say so.
+// NotebookPython returns the Python version with which a notebook was last run, such as 3.12, or "" if it is unknown.
 func NotebookPython(text []byte) string {
 	var notebook struct {
 		Metadata struct {
@@ -37,7 +37,7 @@ func NotebookPython(text []byte) string {
 
 var shortOf = regexp.MustCompile(`^(3\.[0-9]+)(?:\.|$)`)
 
-// notebook returns the lines of the code of a notebook, or of its commands.
+// notebook returns the lines of a notebook's Python code, or of its commands.
 func notebook(text []byte, commands bool) []byte {
 	var notebook struct {
 		Cells []struct {
@@ -66,7 +66,7 @@ func notebook(text []byte, commands bool) []byte {
 	return out
 }
 
-// sourceOf returns the text of a cell, which is a string or a list of lines.
+// sourceOf returns the source of a cell, which is a string or a list of lines.
 func sourceOf(raw json.RawMessage) string {
 	var lines []string
 	if json.Unmarshal(raw, &lines) == nil {

@@ -2,11 +2,11 @@ package pytext
 
 import "bytes"
 
-// maxLine is the longest line of code or settings, in bytes. A longer one is data, and not read, so that what a hostile file
-// costs grows no faster than its size.
+// maxLine is the longest line of code or settings, in bytes. Longer lines are data and are dropped, so that the time
+// for a hostile file is proportional to its size.
 const maxLine = 1000
 
-// Readable returns a text without the lines that are too long to be code.
+// Readable returns a text with lines that are too long to be code replaced by empty lines.
 func Readable(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for line := range bytes.Lines(text) {

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Scopes says which values the names of a program have at its places.
+// Scopes resolves which values the names of a program have at a place in it.
 type Scopes struct {
 	text string
 	all  []statement
 	sets map[string][]assignment
 }
 
-// assignment is how a statement sets a name. Its value is not known without code.
+// assignment is a statement that sets a name. Without code, the value is unknown.
 type assignment struct {
 	statement int
-	code      int  // where it begins, 0 for none
-	changes   bool // the object that has the name, or the name of the module
+	code      int  // where the code of the value begins, 0 if unknown
+	changes   bool // whether it changes the object that the name refers to, or declares a global name
 	global    bool
 }
 
-// Known returns whether the condition of a block is true, 1, or false, -1; 0 if that is not known. The block of a
-// function is true if it starts with the program; its condition begins with def.
+// Known returns 1 if the condition of a block is true, -1 if it is false, and 0 if this is unknown. The condition of a
+// function is its header, which begins with def; it is true if the program calls the function when it starts.
 type Known func(condition string, at int) int
 
-// Use is a place where names are used. Callers are the programs that may call its functions.
+// Use is a place where names are used. Callers are the sources of the programs that may call its functions.
 type Use struct {
 	At      int
 	Known   Known
@@ -44,7 +44,7 @@ var (
 	spaces   = strings.NewReplacer(" ", "", "\t", "")
 )
 
-// ScopesOf reads a program without comments.
+// ScopesOf parses a program without comments.
 func ScopesOf(text string) *Scopes {
 	s := &Scopes{text: text, all: statements(text), sets: map[string][]assignment{}}
 	for i, line := range s.all {
@@ -54,7 +54,7 @@ func ScopesOf(text string) *Scopes {
 	return s
 }
 
-// assigns notes the names that the code of a statement sets.
+// assigns records the names that a statement sets.
 func (s *Scopes) assigns(code string, a assignment) {
 	add := func(name string, a assignment) {
 		name = spaces.Replace(name)
@@ -81,7 +81,8 @@ func (s *Scopes) assigns(code string, a assignment) {
 	}
 }
 
-// at returns the last statement that begins at a place or before it, -1 for none, and the number of all after the last.
+// at returns the index of the last statement that begins at or before a place, or -1. For a place after the end of the
+// text, it returns the number of statements.
 func (s *Scopes) at(place int) int {
 	if place >= len(s.text) {
 		return len(s.all)
@@ -94,7 +95,7 @@ func (s *Scopes) at(place int) int {
 	return i
 }
 
-// keyword returns what a statement begins with, and the rest.
+// keyword returns the first word of a statement, and what follows it.
 func (s *Scopes) keyword(i int) (word, rest string) {
 	code := s.text[s.all[i].at:s.all[i].end]
 	m := begins.FindStringSubmatchIndex(code)
@@ -104,7 +105,7 @@ func (s *Scopes) keyword(i int) (word, rest string) {
 	return code[m[2]:m[3]], code[m[1]:]
 }
 
-// function returns the innermost function around a statement, -1 for none.
+// function returns the innermost function around a statement, or -1.
 func (s *Scopes) function(i int) int { return s.around(i, "def") }
 
 func (s *Scopes) around(i int, keyword string) int {
@@ -126,7 +127,7 @@ func (s *Scopes) Rest(place int) string {
 	return ""
 }
 
-// Runs returns 1 if the statement at a place runs when the program starts, -1 if not, 0 if that is not known.
+// Runs returns 1 if the statement at a place runs when the program starts, -1 if it does not, and 0 if this is unknown.
 func (s *Scopes) Runs(u Use) int {
 	if i := s.at(u.At); i >= 0 && i < len(s.all) {
 		return s.runs(i, -1, u.Known)
@@ -134,7 +135,7 @@ func (s *Scopes) Runs(u Use) int {
 	return 0
 }
 
-// runs returns whether a statement runs if another does, -1 for none.
+// runs returns whether a statement runs, provided that another one does; -1 stands for no other statement.
 func (s *Scopes) runs(i, other int, known Known) int {
 	out := 1
 	for block := s.all[i].in; block >= 0; block = s.all[block].in {
@@ -156,7 +157,7 @@ func (s *Scopes) isIn(i, block int) bool {
 	return i == block && i >= 0
 }
 
-// holds returns whether a block runs, which another statement is not in.
+// holds returns whether a block that does not contain another statement runs.
 func (s *Scopes) holds(block, other int, known Known) int {
 	word, condition := s.keyword(block)
 	at := s.all[block].at
@@ -179,10 +180,10 @@ func (s *Scopes) holds(block, other int, known Known) int {
 	return 1
 }
 
-// maxBranches bounds the branches before one.
+// maxBranches bounds the number of preceding branches that are examined.
 const maxBranches = 50
 
-// otherwise returns whether none of the branches before one runs.
+// otherwise returns whether none of the preceding branches runs.
 func (s *Scopes) otherwise(block, other int, known Known) int {
 	out := 1
 	for i, n := block-1, 0; i >= 0 && n < maxBranches; n++ {
@@ -195,7 +196,7 @@ func (s *Scopes) otherwise(block, other int, known Known) int {
 		word, condition := s.keyword(i)
 		switch {
 		case word != "if" && word != "elif":
-			return out // of a loop, or what is tried
+			return out // the else of a loop or try statement
 		case s.isIn(other, i):
 			return -1
 		}
@@ -207,19 +208,18 @@ func (s *Scopes) otherwise(block, other int, known Known) int {
 	return 0
 }
 
-// Value is where a name has its value from, without code if only the program can compute it: also if it may have one
-// value or another.
+// Value is the source of a name's value. Code is "" if the value depends on how the program runs.
 type Value struct {
 	Code string
 	At   int
-	Of   int // which of the callers has the code
+	Of   int // index of the caller that contains Code
 }
 
-// maxAssignments bounds those of a name that are looked at: a name with more has no known value.
+// maxAssignments bounds the number of assignments to a name. A name with more has no known value.
 const maxAssignments = 100
 
-// Value returns where a name has its value from at a place, false if nothing sets it there. A name with dots is one of an
-// object, which all functions may set.
+// Value returns the source of a name's value at a place, or false if nothing sets the name there. A name with dots is
+// an attribute, which any function may set.
 func (s *Scopes) Value(name string, u Use) (v Value, found bool) {
 	place, sets := s.at(u.At), s.sets[name]
 	if len(sets) > maxAssignments {
@@ -251,8 +251,8 @@ func (s *Scopes) Value(name string, u Use) (v Value, found bool) {
 	return v, found
 }
 
-// next returns the value of a name after an assignment, by whether that runs. If it may run or not, the value is known if
-// it is the one before, or without it there would be none.
+// next returns the value of a name after an assignment. If it is uncertain whether the assignment runs, the value is
+// known only if it does not change, or if the name had no value before.
 func (s *Scopes) next(before Value, found bool, a assignment, runs int, elsewhere bool) (Value, bool) {
 	after := Value{}
 	if a.code > 0 {
@@ -267,7 +267,7 @@ func (s *Scopes) next(before Value, found bool, a assignment, runs int, elsewher
 	return after, true
 }
 
-// isLocal reports whether a name in a function is none of the module.
+// isLocal reports whether a name in a function does not refer to the module's name.
 func (s *Scopes) isLocal(function int, name string) bool {
 	local := false
 	if function >= 0 {
@@ -286,11 +286,11 @@ func (s *Scopes) isLocal(function int, name string) bool {
 
 var parameterAt = regexp.MustCompile(`^\s*\**(\w+)\s*(?::[^=]*)?(=?)\s*`)
 
-// maxHeader bounds the parameters of a function, in bytes.
+// maxHeader bounds the length in bytes of a function's parameters.
 const maxHeader = 4000
 
-// parameter returns the value of a function's parameter if the function is called once: that of the call, or else the
-// default.
+// parameter returns the value of a function's parameter, if it is certain: the argument of the only call that passes
+// it, or the default if none does.
 func (s *Scopes) parameter(function int, name string, callers []string) (v Value, found bool) {
 	line := s.all[function]
 	open := strings.IndexByte(s.text[line.at:line.end], '(')
@@ -315,7 +315,7 @@ func (s *Scopes) parameter(function int, name string, callers []string) (v Value
 	return v, false
 }
 
-// given returns how many calls of a function may set its parameter, and the value from the last of them.
+// given returns the number of calls that may set a function's parameter, and the argument of the last of them.
 func (s *Scopes) given(function, index int, name string, callers []string) (v Value, n int) {
 	_, of := s.keyword(function)
 	of, _, _ = strings.Cut(of, "(")
@@ -323,7 +323,7 @@ func (s *Scopes) given(function, index int, name string, callers []string) (v Va
 	if class := s.all[function].in; class >= 0 {
 		if word, rest := s.keyword(class); word == "class" {
 			method = true
-			index-- // the object
+			index-- // self
 			if of == "__init__" {
 				of = target.FindString(rest)
 			}
@@ -332,7 +332,7 @@ func (s *Scopes) given(function, index int, name string, callers []string) (v Va
 	calls := regexp.MustCompile(`\b(def[ \t]+|class[ \t]+)?` + regexp.QuoteMeta(strings.TrimSpace(of)) + `\(`)
 	for caller, text := range callers {
 		for _, m := range calls.FindAllStringSubmatchIndex(text, maxAssignments) {
-			if m[2] >= 0 || !method && caller == 0 && m[0] > 0 && text[m[0]-1] == '.' { // it is another one
+			if m[2] >= 0 || !method && caller == 0 && m[0] > 0 && text[m[0]-1] == '.' { // another function or method
 				continue
 			}
 			if code, at, passed := passes(text[m[1]-1:min(len(text), m[1]+maxHeader)], index, name); passed {
@@ -343,7 +343,8 @@ func (s *Scopes) given(function, index int, name string, callers []string) (v Va
 	return v, n
 }
 
-// passes reports whether arguments include one of a name or at a position, and where its code is, "" if others may.
+// passes reports whether arguments include the one with a name or position, and returns its code, which is "" if an
+// unpacked argument may include it.
 func passes(arguments string, index int, name string) (code string, at int, passed bool) {
 	at = 1
 	for i, part := range Parts(arguments) {

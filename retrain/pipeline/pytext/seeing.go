@@ -8,16 +8,16 @@ import (
 	"strconv"
 )
 
-// Seeing is what a file says of how the networks of Stable-Baselines3 see an observation.
+// Seeing is what a file says about how Stable-Baselines3 networks process observations.
 type Seeing struct {
-	Policy string // "" if nothing says it
-	Own    string // class of a policy that the program has itself
-	Open   string // policies of which a condition chooses one, for a person
-	Frames int    // that are stacked, 0 if none are
-	Atari  bool   // whether the environments get the preprocessing of Atari games
+	Policy string // "" if the file does not say
+	Own    string // class of a policy that the program defines itself
+	Open   string // policies between which a condition decides, for output
+	Frames int    // number of stacked frames, 0 if they are not stacked
+	Atari  bool   // whether the environments use Atari preprocessing
 }
 
-// Or returns what is said, and what another file says of the rest. One that has its own policy needs no other.
+// Or returns s, completed by what another file says. A policy in s excludes those in the other file.
 func (s Seeing) Or(other Seeing) Seeing {
 	if s.Own != "" || s.Open != "" {
 		other.Policy = ""
@@ -31,7 +31,7 @@ func (s Seeing) Or(other Seeing) Seeing {
 	return Seeing{cmp.Or(s.Policy, other.Policy), cmp.Or(s.Own, other.Own), cmp.Or(s.Open, other.Open), cmp.Or(s.Frames, other.Frames), s.Atari || other.Atari}
 }
 
-// Agreed returns what several files say together, and nothing of what they contradict each other in.
+// Agreed combines what several files say, and drops what they contradict each other in.
 func Agreed(all iter.Seq[Seeing]) Seeing {
 	var out Seeing
 	policies, frames := map[string]bool{}, map[int]bool{}
@@ -66,13 +66,13 @@ var (
 	ofAtari       = regexp.MustCompile(`\bmake_atari_env\(|\bAtariWrapper\(|\bAtariPreprocessing\(|(?m)^\s*(?:-|env_wrapper:)\s*[\w.]*\.AtariWrapper\b`)
 )
 
-// usualFrames are those of Atari games, and maxFrames those that a pipeline may stack.
+// usualFrames is the usual number of stacked Atari frames, and maxFrames the largest number that a pipeline accepts.
 const usualFrames, maxFrames = 4, 64
 
-// SeeingOf reads a program without comments, or a file of settings.
+// SeeingOf reads a program without comments, or a settings file.
 func SeeingOf(text []byte) Seeing {
 	if !bytes.Contains(text, []byte("Policy")) && !bytes.Contains(text, []byte("tari")) && !bytes.Contains(text, []byte("rame")) {
-		return Seeing{} // most files
+		return Seeing{} // a fast path for most files
 	}
 	s := Seeing{Atari: ofAtari.Match(text)}
 	if m := eitherPolicy.FindSubmatch(text); m != nil && string(m[1]) != string(m[2]) {
@@ -82,7 +82,7 @@ func SeeingOf(text []byte) Seeing {
 	}
 	if stacks.Match(text) || setsFrames.Match(text) {
 		s.Frames = usualFrames
-		for _, re := range []*regexp.Regexp{stackedLast, stacked} { // what is said by name counts
+		for _, re := range []*regexp.Regexp{stackedLast, stacked} { // a named value takes precedence
 			if m := re.FindSubmatch(text); m != nil {
 				n, err := strconv.Atoi(string(m[1]))
 				if err == nil && n >= 1 && n <= maxFrames {
@@ -94,7 +94,8 @@ func SeeingOf(text []byte) Seeing {
 	return s
 }
 
-// policyOf returns the policy that is given to an algorithm, is a default, or is set, and else the only one that is named.
+// policyOf returns the policy that is passed to an algorithm, is a default, or is assigned, or else the only one that
+// is mentioned.
 func policyOf(text []byte) (policy, own string) {
 	if m := givenPolicy.FindSubmatch(text); m != nil {
 		if len(m[1]) > 0 {

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// statement is a line of a program, with those that continue it. One that begins a block ends at its colon.
+// statement is a logical line of a program. The statement that begins a block ends at its colon.
 type statement struct {
 	at, end int
-	in      int // the statement whose block it is in, -1 for none
+	in      int // index of the statement that begins the enclosing block, -1 if there is none
 }
 
 const blanks = " \t\f\r"
 
 var beginsBlock = regexp.MustCompile(`^(?:async[ \t]+)?(?:if|elif|else|for|while|with|try|except|finally|def|class|match|case)\b`)
 
-// statements returns those of a program without comments. It reads each byte a few times, whatever the program is.
+// statements splits a program without comments into statements, in time proportional to its size.
 func statements(text string) []statement {
 	var out []statement
-	var blocks, indents []int // the statements whose blocks may be open, and how far they are indented
+	var blocks, indents []int // statements whose blocks may be open, and their indentation
 	add := func(at, end, indent int) {
 		for len(blocks) > 0 && indents[len(blocks)-1] >= indent {
 			blocks, indents = blocks[:len(blocks)-1], indents[:len(blocks)-1]
@@ -52,8 +52,8 @@ func statements(text string) []statement {
 	return out
 }
 
-// statementEnd returns where the statement ends that begins at a place: at the end of its line, a semicolon, or the colon
-// before its block.
+// statementEnd returns where the statement at a place ends: at the end of its line, a semicolon, or the colon before
+// its block.
 func statementEnd(text string, at int) int {
 	block := beginsBlock.MatchString(text[at:min(len(text), at+20)])
 	depth := 0
@@ -75,7 +75,8 @@ func statementEnd(text string, at int) int {
 	return len(text)
 }
 
-// Parts splits what is between brackets at its commas. Text begins with the bracket that opens.
+// Parts splits the contents of brackets at their commas. text begins with the opening bracket. Parts returns nil if the
+// bracket is not closed.
 func Parts(text string) []string {
 	var out []string
 	depth, start, quote := 0, 1, byte(0)
@@ -100,5 +101,5 @@ func Parts(text string) []string {
 			start = i + 1
 		}
 	}
-	return nil // it does not end
+	return nil // the bracket is not closed
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Steps are numbers that could be those of a whole training, however a program or its settings name them.
+// Numbers that may be the steps of a whole training are found, however a program or its settings name them.
 func TestStepsOfAText(t *testing.T) {
 	for text, want := range map[string]string{
 		"flags.DEFINE_integer('max_steps', int(1e6), 'x')":                  "1000000",

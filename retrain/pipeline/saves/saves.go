@@ -1,4 +1,4 @@
-// Package saves finds whether code leaves a model behind, and what it reads, by its text alone.
+// Package saves finds out whether code saves a model, and which files it reads. It examines only the source.
 package saves
 
 import (
@@ -12,39 +12,40 @@ import (
 )
 
 var (
-	// fits is code that changes the weights of a model, by itself or by a library.
+	// fits matches code that changes the weights of a model, itself or through a library.
 	fits = regexp.MustCompile(`\.backward\(|\.learn\(|\.fit\(|\.train_on_batch\(|\.minimize\(|\bGradientTape\(|\bvalue_and_grad\(|\boptimi[sz]er\.(?:step|update)\(|\.apply_gradients\(`)
-	// models is code that leaves a model, also by a library.
+	// models matches code that saves a model, itself or through a library.
 	models = regexp.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|save_(?:model|weights|path|dir)\s*=|\b(?:push_to_hub|to_bytes)\(|\bWandbCallback\(`)
-	// others are words of saving that save no model: arguments, fields, pictures, and what an agent remembers.
+	// others matches code about saving that saves no model: arguments, fields, pictures, statistics, replay buffers and
+	// logs.
 	others = regexp.MustCompile(`(?m)^[ \t]+\w+[ \t]*:[ \t]*[\w.\[\]| ]+(?:=[ \t]*[\w."'/-]*)?[ \t]*$|\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stats?(?:\b|_)|statistic|reward|histor|log|config|args|json|csv|hyperparam)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(|(?i:memory|buffer|replay|monitor|logger|writer)\w*(?:\[\w+\])?\.(?:save|dump)\w*\(`)
-	// ofModel are words in the name of a call that may save a model, whatever else it saves.
+	// ofModel matches the name of a call that may save a model, whatever else it saves.
 	ofModel = regexp.MustCompile(`model|weight|state|param`)
-	// defined is a function that is named for saving, up to its body.
+	// defined matches the header of a function whose name is about saving.
 	defined = regexp.MustCompile(`(?m)^([ \t]*)(?:async[ \t]+)?def[ \t]+(_?(?:save|dump|export)\w*)[ \t]*\((?:[^()]|\([^()]*\))*\)[^\n:]*:[ \t]*\n`)
 )
 
-// maxDefined bounds the functions of a file that are looked at.
+// maxDefined bounds the number of functions that are examined per file.
 const maxDefined = 100
 
-// ofRLlib and iterates are code that trains with RLlib, one iteration after another. Tune saves by itself.
+// ofRLlib and iterates match code that trains with RLlib iteration by iteration. Tune saves models by default.
 var (
 	ofRLlib  = regexp.MustCompile(`\b(?:ray\.rllib|from[ \t]+ray[ \t]+import[^\n]*\brllib)\b`)
 	iterates = regexp.MustCompile(`\b(\w+)\.train\([ \t]*\)`)
 )
 
-// maxIterations bounds the calls of a file that are looked at.
+// maxIterations bounds the number of calls that are examined per file.
 const maxIterations = 100
 
 // Fits reports whether code changes the weights of a model.
 func Fits(code string) bool {
 	return fits.MatchString(code) || ofRLlib.MatchString(code) && slices.ContainsFunc(iterates.FindAllStringSubmatch(code, maxIterations), func(m []string) bool {
-		return !strings.Contains(code, m[1]+".eval(") // or else both only set the mode of a network
+		return !strings.Contains(code, m[1]+".eval(") // with eval, train only sets the mode of a network
 	})
 }
 
-// Nothing reports whether none of the files of a training leaves a model: a function for it counts only if something names
-// it.
+// Nothing reports whether none of the files of a training saves a model. A function that saves one counts only if other
+// code refers to it.
 func Nothing(texts []string) bool {
 	var bodies, rest []string
 	names := map[string]bool{}
@@ -76,7 +77,7 @@ func Nothing(texts []string) bool {
 	})
 }
 
-// withoutModel returns a match of others if it is a call that may save a model, "" if it is to be left out.
+// withoutModel returns a match of others if it may save a model after all, and "" if it is to be ignored.
 func withoutModel(found string) string {
 	name := found[strings.LastIndexByte(found, '.')+1:]
 	if called, ok := strings.CutSuffix(name, "("); ok && ofModel.MatchString(strings.ReplaceAll(called, "hyperparam", "")) {
@@ -85,10 +86,10 @@ func withoutModel(found string) string {
 	return ""
 }
 
-// elsewhere is a path that only a machine of the authors has.
+// elsewhere matches an absolute path that exists only on the author's machine.
 var elsewhere = regexp.MustCompile(`["'](/(?:content|home|Users|kaggle|gdrive|mnt|media|scratch)/[\w./ -]+|[A-Z]:[/\\][\w./\\ -]+)["']`)
 
-// Elsewhere returns a path that code names and that only a machine of the authors has, "" for none.
+// Elsewhere returns a path in code that exists only on the author's machine, or "".
 func Elsewhere(code string) string {
 	if m := elsewhere.FindStringSubmatch(code); m != nil {
 		return m[1]
@@ -96,8 +97,8 @@ func Elsewhere(code string) string {
 	return ""
 }
 
-// OnlyThere says which of the files of a program first names such a path, nothing if none does. The default of an argument
-// does not count.
+// OnlyThere returns a message about the first such path in the files of a program. It ignores paths that are the
+// default of an argument.
 func OnlyThere(files []string, texts map[string]string, arguments []modules.Option) []string {
 	for _, file := range files {
 		for _, m := range elsewhere.FindAllStringSubmatch(texts[file], 20) {
@@ -110,15 +111,16 @@ func OnlyThere(files []string, texts map[string]string, arguments []modules.Opti
 }
 
 var (
-	// loadsNamed is a call that loads a model from a file that it names.
+	// loadsNamed matches a call that loads a model from a file named by a literal.
 	loadsNamed = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?["']([^"'\n]+)["']`)
-	// loadsVariable is a call that loads a model from a file that a name stands for.
+	// loadsVariable matches a call that loads a model from a file named by a variable.
 	loadsVariable = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?([A-Za-z_]\w*)\s*[,)]`)
-	// formatted is a formatted string in which nothing is composed.
+	// formatted matches an f-string without expressions.
 	formatted = regexp.MustCompile(`^[fF](["'][^{}]*["'])$`)
 )
 
-// Loaded returns the files that code loads a model from, as it spells them out, also in a name that has no other value.
+// Loaded returns the literal names of the files from which code loads a model, including those of variables that are
+// assigned once.
 func Loaded(code string) []string {
 	var out []string
 	for _, m := range loadsNamed.FindAllStringSubmatch(code, 20) {
@@ -135,11 +137,11 @@ func Loaded(code string) []string {
 	return out
 }
 
-// named are calls that save something, with the name of a file that nothing composes.
+// named matches calls that save to a file with a literal name.
 var named = regexp.MustCompile(`\.save\w*\(\s*(?:[\w.()]+,\s*)?["'][\w./-]+["']`)
 
-// Named reports whether the files of a training save its models under names that they spell out, and nothing else does that
-// for it.
+// Named reports whether the files of a training save models only under literal names, and no callback saves them
+// otherwise.
 func Named(texts []string) bool {
 	found := false
 	for _, text := range texts {
@@ -154,15 +156,16 @@ func Named(texts []string) bool {
 }
 
 var (
-	// loadsOnly is a constant that makes a program only show what a model does.
+	// loadsOnly matches a constant that makes a program only run a trained model.
 	loadsOnly = regexp.MustCompile(`(?m)^[ \t]*((?:\w+_)?(?:load|test|eval|evaluate|play|demo|inference)(?:_\w+)?)[ \t]*=[ \t]*True[ \t]*$`)
-	// trainsNot is a constant that keeps a program from training.
+	// trainsNot matches a constant that keeps a program from training.
 	trainsNot = regexp.MustCompile(`(?m)^[ \t]*((?:\w+_)?train(?:ing)?(?:_\w+)?)[ \t]*=[ \t]*False[ \t]*$`)
-	// steps are calls that may train, in other files too. An update alone may be one of statistics or of a buffer.
+	// steps matches calls that may train, including functions of other files. A call of update alone may concern
+	// statistics or a buffer.
 	steps = regexp.MustCompile(`(?m)^[ \t]*(?:[\w., \t]+=[ \t]*)?[\w.]*\b(?:learn|fit|train\w*|update_(?:model|net|weight|polic|agent|actor|critic|param)\w*|optimi[sz]e\w*)\([^\n]*$`)
 )
 
-// Off returns the constant that keeps a program from training as it is written, as in load_checkpoint = True, "" for none.
+// Off returns the constant whose current value keeps a program from training, as in load_checkpoint = True, or "".
 func Off(code string) string {
 	for _, c := range []struct {
 		set       *regexp.Regexp
@@ -179,7 +182,7 @@ func Off(code string) string {
 	return ""
 }
 
-// onlyGuarded reports whether all that code does to train is in the blocks after some conditions.
+// onlyGuarded reports whether all training code is in the blocks of the given conditions.
 func onlyGuarded(code string, guards *regexp.Regexp) bool {
 	guarded, from := false, 0
 	var outside strings.Builder
@@ -197,14 +200,14 @@ func onlyGuarded(code string, guards *regexp.Regexp) bool {
 }
 
 var (
-	// inDirectory is the name of a file that code puts below a directory.
+	// inDirectory matches the name of a file that code composes below a directory.
 	inDirectory = regexp.MustCompile(`=[ \t]*(?:f["'](?:\./)?([\w-]+(?:/[\w-]+)*)/[^"'\n/]*\{|["'](?:\./)?([\w-]+(?:/[\w-]+)*)/["'][ \t]*\+)`)
-	// ofOutput is a parameter, or a constant, for a directory of what a training writes.
+	// ofOutput matches a parameter or constant that names a directory for the output of a training.
 	ofOutput = regexp.MustCompile(`\b(?:chkpt|ckpt|checkpoints?|save|models?|logs?|results?|out\w*|plots?|figures?)_?(?:dir|path|folder)[ \t]*(?::[ \t]*\w+[ \t]*)?=[ \t]*["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?["']`)
 	saving   = regexp.MustCompile(`(?:save\w*|dump)\(`)
 )
 
-// Directories returns the directories, by relative paths, in which code that saves something expects to write files.
+// Directories returns the relative paths of the directories to which code that saves something writes files.
 func Directories(code string) []string {
 	if !saving.MatchString(code) && !strings.Contains(code, "plot") {
 		return nil

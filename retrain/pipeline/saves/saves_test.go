@@ -43,7 +43,7 @@ func TestFits(t *testing.T) {
 	const rllib = "from ray.rllib.algorithms.ppo import PPOConfig\n"
 	for code, want := range map[string]bool{
 		rllib + "algo.train()\n":                true,
-		rllib + "model.train()\nmodel.eval()\n": false, // the modes of a network
+		rllib + "model.train()\nmodel.eval()\n": false, // sets the mode of a network
 		rllib + "algo.train()\nmodel.eval()\n":  true,
 		"import torch\nmodel.train()\n":         false,
 		"import torch\nloss.backward()\n":       true,

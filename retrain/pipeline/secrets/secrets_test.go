@@ -54,8 +54,8 @@ func TestKeysAndOptionsSayWhatAValueIs(t *testing.T) {
 	}
 }
 
-// More services have credentials of their own form, and a name before a value says that it is one. Hashes, digests and
-// commits are none.
+// Further services have their own form of credentials, and a name before a value may show that it is one. Hashes,
+// digests and commits are not credentials.
 func TestCredentialsOfMoreServices(t *testing.T) {
 	hex, mixed := strings.Repeat("0a1b2c3d4e", 4), strings.Repeat("aB3+dE6/", 10)
 	for _, text := range []string{

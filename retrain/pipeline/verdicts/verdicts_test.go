@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The least baseline is one with which a version can be found to be the same, unlike the next smaller one.
+// With the smallest baseline, a version can be found to be the same; with the next smaller one, it cannot.
 func TestLeastBaseline(t *testing.T) {
 	least := 50
 	for Needed(least) == 0 {
@@ -28,7 +28,7 @@ func TestLeastBaseline(t *testing.T) {
 	}
 }
 
-// What is evaluated by default is enough for an unchanged version, but a small baseline does not make it endless.
+// The default number of episodes suffices for an unchanged version, and is bounded for a small baseline.
 func TestEpisodesByDefault(t *testing.T) {
 	for _, test := range []struct {
 		decides               bool
@@ -42,7 +42,7 @@ func TestEpisodesByDefault(t *testing.T) {
 	}
 }
 
-// Only a gate that can decide is let through.
+// Only a gate that can decide is accepted.
 func TestGatesThatCannotDecide(t *testing.T) {
 	for _, test := range []struct {
 		gate Gate
