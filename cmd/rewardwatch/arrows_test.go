@@ -107,29 +107,30 @@ func arrows() map[string][]string {
 		"retrain/expectation":       {"detectors", "ingest", "ingest/saved"},
 		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // for orders and the answers of targets
 		"retrain/ledgertest":        {"deploy/deploytest"},
-		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                                                                                                                                                                                      // reads units and baselines
-		"retrain/pipeline":          {"ingest/nearest", "retrain/apiurl", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/machines", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/reading", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/pipeline/verdicts", "retrain/pipeline/wired", "retrain/pipeline/words", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
+		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                                                                                                                                                                                                                  // reads units and baselines
+		"retrain/pipeline":          {"ingest/nearest", "retrain/apiurl", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/machines", "retrain/pipeline/pattern", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/reading", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/pipeline/verdicts", "retrain/pipeline/wired", "retrain/pipeline/words", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
 		"retrain/pipeline/keep":     {"retrain/pipeline/secrets"},
 		"retrain/pipeline/keywords": {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/yamlfile"},
 		"retrain/pipeline/machines": {"retrain/pipeline/strict"},
 		"retrain/pipeline/oneline":  {"retrain/pipeline/pytext"},
 		"retrain/pipeline/words":    {"ingest/nearest", "retrain/pipeline/oneline"},
 		"retrain/apiurl":            nil,
-		"retrain/pipeline/modules":  {"retrain/pipeline/pytext"},
-		"retrain/pipeline/pins":     {"ingest/nearest", "retrain/pipeline/traits"},
-		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
-		"retrain/pipeline/programs": {"retrain/pipeline/headless", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/saves", "retrain/pipeline/traits"},
+		"retrain/pipeline/modules":  {"retrain/pipeline/pattern", "retrain/pipeline/pytext"},
+		"retrain/pipeline/pins":     {"ingest/nearest", "retrain/pipeline/pattern", "retrain/pipeline/traits"},
+		"retrain/pipeline/literals": {"retrain/pipeline/pattern", "retrain/yamlfile"}, // settings
+		"retrain/pipeline/programs": {"retrain/pipeline/headless", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/pytext", "retrain/pipeline/saves", "retrain/pipeline/traits"},
+		"retrain/pipeline/pattern":  nil,
 		"retrain/pipeline/quote":    {"retrain/yamlfile"},
 		"retrain/pipeline/schedule": nil,
 		"retrain/pipeline/secrets":  nil,
 		"retrain/pipeline/strict":   {"retrain/pipeline/pytext", "retrain/yamlfile"},
 		"retrain/pipeline/verdicts": {"detectors", "detectors/gate"}, // for the amount of data that a gate needs
 		"retrain/pipeline/wired":    {},
-		"retrain/pipeline/pytext":   {"retrain/pipeline/literals"},
+		"retrain/pipeline/pytext":   {"retrain/pipeline/literals", "retrain/pipeline/pattern"},
 		"retrain/pipeline/reading":  {"retrain/pipeline/pins", "retrain/pipeline/programs"},
-		"retrain/pipeline/headless": nil,
-		"retrain/pipeline/saves":    {"retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
-		"retrain/pipeline/traits":   nil,
+		"retrain/pipeline/headless": {"retrain/pipeline/pattern"},
+		"retrain/pipeline/saves":    {"retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
+		"retrain/pipeline/traits":   {"retrain/pipeline/pattern"},
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/pytext", "retrain/pipeline/secrets", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/expectation", "retrain/yamlfile"}, // orders include incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},

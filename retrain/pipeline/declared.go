@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
@@ -27,23 +27,23 @@ type Declared struct {
 func (d Declared) requirement() string { return d.Name + "==" + d.Pin }
 
 var (
-	packageSpec      = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._, -]+\])?\s*\(?((?:[<>~!=^]=?=?|==)?\s*[0-9*][^;#)]*|[<>~!=^][^;#)]*)?\)?\s*(?:[;#].*)?$`)
-	eggName          = regexp.MustCompile(`#egg=([A-Za-z0-9._-]+(?:\[[A-Za-z0-9._,-]+\])?)`)
-	fromGit          = regexp.MustCompile(`^git\+[^\s;#]*/([A-Za-z0-9._-]+?)(?:\.git)?(?:@[^\s;#/]*)?(?:$|[\s;#])`)
-	tomlKey          = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
-	tomlVersion      = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
-	tomlOptional     = regexp.MustCompile(`\boptional\s*=\s*true`)
-	uvLimits         = regexp.MustCompile(`(?ms)^(?:constraint|override)-dependencies\s*=\s*\[(.*?)\n?\]\s*$`)
-	needsPython      = regexp.MustCompile(`(?m)^\s*(?:requires-python|python_version|python_full_version)\s*=\s*["']([^"'\n]*)["']`)
-	setupPython      = regexp.MustCompile(`\bpython_requires\s*=\s*["']?([^"'\n]*)`)
-	classified       = regexp.MustCompile(`Programming Language :: Python :: (3\.[0-9]+)\b`)
-	tomlDependencies = regexp.MustCompile(`^(tool\.poetry(\.group\.[\w-]+)?\.dependencies|packages)$`)
-	tomlExtras       = regexp.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
-	quotedItem       = regexp.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
-	needsList        = regexp.MustCompile(`(?s)\b(?:install_requires|INSTALL_REQUIRES|dependencies|requirements|REQUIRED_PACKAGES)\s*=\s*\[(.*?)\n?\s*\](?:\s*$|\s*[,\n)#])`)
-	setupLines       = regexp.MustCompile(`(?m)^install_requires\s*=\s*\n((?:[ \t]+\S.*\n?)+)`)
-	lockEntry        = regexp.MustCompile(`(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"`)
-	notForTraining   = regexp.MustCompile(`dev|test|doc|lint|format`)
+	packageSpec      = pattern.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._, -]+\])?\s*\(?((?:[<>~!=^]=?=?|==)?\s*[0-9*][^;#)]*|[<>~!=^][^;#)]*)?\)?\s*(?:[;#].*)?$`)
+	eggName          = pattern.MustCompile(`#egg=([A-Za-z0-9._-]+(?:\[[A-Za-z0-9._,-]+\])?)`)
+	fromGit          = pattern.MustCompile(`^git\+[^\s;#]*/([A-Za-z0-9._-]+?)(?:\.git)?(?:@[^\s;#/]*)?(?:$|[\s;#])`)
+	tomlKey          = pattern.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
+	tomlVersion      = pattern.MustCompile(`version\s*=\s*"([^"]*)"`)
+	tomlOptional     = pattern.MustCompile(`\boptional\s*=\s*true`)
+	uvLimits         = pattern.MustCompile(`(?ms)^(?:constraint|override)-dependencies\s*=\s*\[(.*?)\n?\]\s*$`)
+	needsPython      = pattern.MustCompile(`(?m)^\s*(?:requires-python|python_version|python_full_version)\s*=\s*["']([^"'\n]*)["']`)
+	setupPython      = pattern.MustCompile(`\bpython_requires\s*=\s*["']?([^"'\n]*)`)
+	classified       = pattern.MustCompile(`Programming Language :: Python :: (3\.[0-9]+)\b`)
+	tomlDependencies = pattern.MustCompile(`^(tool\.poetry(\.group\.[\w-]+)?\.dependencies|packages)$`)
+	tomlExtras       = pattern.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
+	quotedItem       = pattern.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
+	needsList        = pattern.MustCompile(`(?s)\b(?:install_requires|INSTALL_REQUIRES|dependencies|requirements|REQUIRED_PACKAGES)\s*=\s*\[(.*?)\n?\s*\](?:\s*$|\s*[,\n)#])`)
+	setupLines       = pattern.MustCompile(`(?m)^install_requires\s*=\s*\n((?:[ \t]+\S.*\n?)+)`)
+	lockEntry        = pattern.MustCompile(`(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"`)
+	notForTraining   = pattern.MustCompile(`dev|test|doc|lint|format`)
 )
 
 // testedVersions are those that the generated scripts were tested with, with Python 3.11 of the default image.

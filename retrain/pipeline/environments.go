@@ -3,10 +3,10 @@ package pipeline
 import (
 	"bytes"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -16,20 +16,20 @@ const maxMatches = 1000
 
 var (
 	// wellKnown are the ids of Gymnasium and its common companions.
-	wellKnown = regexp.MustCompile(`^([\w.]+:)?((ALE|phys2d|tabular|dm_control|seals|metaworld|gym)/.*|(CartPole|Pendulum|Acrobot|MountainCar(Continuous)?|LunarLander(Continuous)?|BipedalWalker(Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(Standup)?|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum|FrozenLake(8x8)?|Taxi|Blackjack|CliffWalking|Fetch\w+|Hand\w+|Adroit\w+|FrankaKitchen|AntMaze\w*|PointMaze\w*|Panda\w+|MiniGrid-.+|BabyAI-.+|MiniWorld-.+|Safety\w+|highway|merge|roundabout|parking|intersection|racetrack|procgen-.+|\w+BulletEnv|\w+(NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
+	wellKnown = pattern.MustCompile(`^([\w.]+:)?((ALE|phys2d|tabular|dm_control|seals|metaworld|gym)/.*|(CartPole|Pendulum|Acrobot|MountainCar(Continuous)?|LunarLander(Continuous)?|BipedalWalker(Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(Standup)?|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum|FrozenLake(8x8)?|Taxi|Blackjack|CliffWalking|Fetch\w+|Hand\w+|Adroit\w+|FrankaKitchen|AntMaze\w*|PointMaze\w*|Panda\w+|MiniGrid-.+|BabyAI-.+|MiniWorld-.+|Safety\w+|highway|merge|roundabout|parking|intersection|racetrack|procgen-.+|\w+BulletEnv|\w+(NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
 	// saysEnvironment is code before a string that is the id of an environment: env = "A-v0", "env_id": "A-v0", make("A-v0".
-	saysEnvironment = regexp.MustCompile(`(?i)(?:env\w*["']?\s*(?::\s*\w+\s*)?[=:(,]\s*|\b(?:make|make_vec|spec)\(\s*|env[\w-]*["']\s*,[^\n]*default\s*=\s*)(?:[\[({][^\])}]*)?["']$`)
+	saysEnvironment = pattern.MustCompile(`(?i)(?:env\w*["']?\s*(?::\s*\w+\s*)?[=:(,]\s*|\b(?:make|make_vec|spec)\(\s*|env[\w-]*["']\s*,[^\n]*default\s*=\s*)(?:[\[({][^\])}]*)?["']$`)
 	// madeByName and registeredByName are of environments whose ids have no version.
-	madeByName       = regexp.MustCompile(`\b(?:gym|gymnasium)\.make\(\s*(?:id\s*=\s*)?["']([A-Za-z][\w/-]*)["']`)
-	registeredByName = regexp.MustCompile(`\bregister\(\s*id\s*=\s*["']([A-Za-z][\w/-]*)["']\s*,\s*entry_point\b`)
-	versioned        = regexp.MustCompile(`-v[0-9]+$`)
-	readmeCommand    = regexp.MustCompile(`--(?:env|gym)(?:[_-](?:id|name))?[ =]["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)\b`)
-	classOfGym       = regexp.MustCompile(`(?m)^class (\w+)\((?:[\w., ]*\b)?(?:gym|gymnasium)\.Env\b`)
-	imports          = regexp.MustCompile(`(?m)^\s*(?:from\s+[\w.]+\s+import\s+\(?[\w., \n]*|import\s+[\w., ]+)`)
+	madeByName       = pattern.MustCompile(`\b(?:gym|gymnasium)\.make\(\s*(?:id\s*=\s*)?["']([A-Za-z][\w/-]*)["']`)
+	registeredByName = pattern.MustCompile(`\bregister\(\s*id\s*=\s*["']([A-Za-z][\w/-]*)["']\s*,\s*entry_point\b`)
+	versioned        = pattern.MustCompile(`-v[0-9]+$`)
+	readmeCommand    = pattern.MustCompile(`--(?:env|gym)(?:[_-](?:id|name))?[ =]["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)\b`)
+	classOfGym       = pattern.MustCompile(`(?m)^class (\w+)\((?:[\w., ]*\b)?(?:gym|gymnasium)\.Env\b`)
+	imports          = pattern.MustCompile(`(?m)^\s*(?:from\s+[\w.]+\s+import\s+\(?[\w., \n]*|import\s+[\w., ]+)`)
 )
 
 // mentioned adds the strings that could be ids of environments, with what is said before them.
-func (p *Proposal) mentioned(file string, re *regexp.Regexp, text []byte, weight int) {
+func (p *Proposal) mentioned(file string, re *pattern.Pattern, text []byte, weight int) {
 	for _, m := range re.FindAllSubmatchIndex(text, maxMatches) {
 		id, before := string(text[m[2]:m[3]]), text[max(0, m[2]-300):m[2]]
 		if partOfName.Match(text[max(0, m[0]-40):m[0]]) {
@@ -43,7 +43,7 @@ func (p *Proposal) mentioned(file string, re *regexp.Regexp, text []byte, weight
 }
 
 // used adds the ids that a file uses as such.
-func (p *Proposal) used(file string, re *regexp.Regexp, text []byte, clear int) {
+func (p *Proposal) used(file string, re *pattern.Pattern, text []byte, clear int) {
 	for _, m := range re.FindAllSubmatchIndex(text, maxMatches) {
 		id := string(text[m[2]:m[3]])
 		p.ids[id] = true

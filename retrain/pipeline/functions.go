@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -26,7 +26,7 @@ const (
 	markEnd  = "\ue002"
 )
 
-var marked = regexp.MustCompile(markOpen + `(\d+)` + markThen + `([^` + markEnd + `]*)` + markEnd)
+var marked = pattern.MustCompile(markOpen + `(\d+)` + markThen + `([^` + markEnd + `]*)` + markEnd)
 
 // functions are those that templates reach the values of the file by. Each writes a value for one syntax.
 func (r *renderer) functions() template.FuncMap {
@@ -219,7 +219,7 @@ func (f *File) emits() bool {
 	return f.Training.Telemetry || f.Evaluation.Telemetry || len(f.Evaluation.Command) > 0 && !old
 }
 
-var olderPython = regexp.MustCompile(`^python:3\.(10|\d)\b`)
+var olderPython = pattern.MustCompile(`^python:3\.(10|\d)\b`)
 
 // ownLabels returns the labels of machines that only the team knows, once each.
 func (r *renderer) ownLabels() []Text {

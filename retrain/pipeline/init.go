@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -23,26 +23,26 @@ import (
 )
 
 var (
-	namedEnvironment   = regexp.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
-	madeEnvironment    = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment|\bPPO|\bDQN|\bSAC|\bA2C|\bTD3|\bDDPG)\((?:\s*["']\w+Policy["'],)?\s*(?:env(?:_id)?\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
-	defaultEnvironment = regexp.MustCompile(`(?:env|\bgym)[_-]?(?:id|name)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=)\s*["']([^"'\n]+-v[0-9]+)["']`)
-	yamlEnvironment    = regexp.MustCompile(`(?m)^\s*(?:-\s+)?["']?(?:env|env_id|env_name|environment|gym_id)["']?:\s*["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?\s*(?:#.*)?$`)
-	yamlKey            = regexp.MustCompile(`(?m)^["']?((?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?:`)
-	registered         = regexp.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+-v[0-9]+)["']|["']([^"'\n:]+-v[0-9]+)["']\s*:\s*\{\s*["']entry_point["']`)
-	classOfSB3         = regexp.MustCompile(`(?m)^\s*from stable_baselines3(?:\.\w+)? import \(?([\w, \n]+)`)
-	calledClass        = regexp.MustCompile(`\b([A-Z0-9]+)\(`)
-	calledSB3          = regexp.MustCompile(`\b(?:stable_baselines3|sb3)\.([A-Z0-9]+)\b`)
-	configOfRLlib      = regexp.MustCompile(`\b(APPO|DQN|IMPALA|PPO|SAC)(?:Config)?\s*\(|["'](APPO|DQN|IMPALA|PPO|SAC)["']`)
-	yamlRun            = regexp.MustCompile(`(?m)^\s*run:\s*["']?(APPO|DQN|IMPALA|PPO|SAC)["']?\s*$`)
-	defaultAlgorithm   = regexp.MustCompile(`algo(?:rithm)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=|:)\s*["']?([A-Za-z0-9]+)["']?`)
-	asideName          = regexp.MustCompile(`(^|/)(tests?|docs?|examples?|benchmarks?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
-	settingsName       = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
-	otherName          = regexp.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
-	describedAs        = regexp.MustCompile(`(?m)^\s*description\s*=\s*"([^"\n]+)"`)
-	namedAs            = regexp.MustCompile(`(?m)^\s*name\s*=\s*["']([^"'\n]+)["']`)
-	setupNamedAs       = regexp.MustCompile(`\bsetup\(\s*(?:[^()]*?,\s*)??name\s*=\s*["']([^"'\n]+)["']`)
-	releaseName        = regexp.MustCompile(`[-_]v?[0-9]+(?:\.[0-9]+)+(?:[-.]?[a-z]+[0-9]*)?$`)
-	partOfName         = regexp.MustCompile(`\.(?:replace|startswith|endswith|removeprefix|removesuffix|r?split|r?partition)\(\s*$`)
+	namedEnvironment   = pattern.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
+	madeEnvironment    = pattern.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment|\bPPO|\bDQN|\bSAC|\bA2C|\bTD3|\bDDPG)\((?:\s*["']\w+Policy["'],)?\s*(?:env(?:_id)?\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
+	defaultEnvironment = pattern.MustCompile(`(?:env|\bgym)[_-]?(?:id|name)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=)\s*["']([^"'\n]+-v[0-9]+)["']`)
+	yamlEnvironment    = pattern.MustCompile(`(?m)^\s*(?:-\s+)?["']?(?:env|env_id|env_name|environment|gym_id)["']?:\s*["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?\s*(?:#.*)?$`)
+	yamlKey            = pattern.MustCompile(`(?m)^["']?((?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?:`)
+	registered         = pattern.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+-v[0-9]+)["']|["']([^"'\n:]+-v[0-9]+)["']\s*:\s*\{\s*["']entry_point["']`)
+	classOfSB3         = pattern.MustCompile(`(?m)^\s*from stable_baselines3(?:\.\w+)? import \(?([\w, \n]+)`)
+	calledClass        = pattern.MustCompile(`\b([A-Z0-9]+)\(`)
+	calledSB3          = pattern.MustCompile(`\b(?:stable_baselines3|sb3)\.([A-Z0-9]+)\b`)
+	configOfRLlib      = pattern.MustCompile(`\b(APPO|DQN|IMPALA|PPO|SAC)(?:Config)?\s*\(|["'](APPO|DQN|IMPALA|PPO|SAC)["']`)
+	yamlRun            = pattern.MustCompile(`(?m)^\s*run:\s*["']?(APPO|DQN|IMPALA|PPO|SAC)["']?\s*$`)
+	defaultAlgorithm   = pattern.MustCompile(`algo(?:rithm)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=|:)\s*["']?([A-Za-z0-9]+)["']?`)
+	asideName          = pattern.MustCompile(`(^|/)(tests?|docs?|examples?|benchmarks?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
+	settingsName       = pattern.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
+	otherName          = pattern.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
+	describedAs        = pattern.MustCompile(`(?m)^\s*description\s*=\s*"([^"\n]+)"`)
+	namedAs            = pattern.MustCompile(`(?m)^\s*name\s*=\s*["']([^"'\n]+)["']`)
+	setupNamedAs       = pattern.MustCompile(`\bsetup\(\s*(?:[^()]*?,\s*)??name\s*=\s*["']([^"'\n]+)["']`)
+	releaseName        = pattern.MustCompile(`[-_]v?[0-9]+(?:\.[0-9]+)+(?:[-.]?[a-z]+[0-9]*)?$`)
+	partOfName         = pattern.MustCompile(`\.(?:replace|startswith|endswith|removeprefix|removesuffix|r?split|r?partition)\(\s*$`)
 )
 
 // Finding is what Propose found of a repository, and where.
@@ -296,7 +296,7 @@ func packageName(requirement string) string {
 
 // projectOf turns the name of a directory into that of a project.
 func projectOf(name string) string {
-	name = regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-")
+	name = pattern.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-")
 	name = strings.TrimLeft(name, "-0123456789")
 	return strings.TrimRight(cmp.Or(name[:min(len(name), 40)], "agent"), "-")
 }
@@ -344,7 +344,7 @@ func (p *Proposal) take(file string, text []byte) {
 const placeholder = "Add your description here"
 
 // unnamed are names that templates of projects have until somebody changes them.
-var unnamed = regexp.MustCompile(`^(?i)(?:my|your|example|project|package|template)?[-_ ]?(?:project|package|repo|template|app)?[-_ ]?(?:name|template)?$`)
+var unnamed = pattern.MustCompile(`^(?i)(?:my|your|example|project|package|template)?[-_ ]?(?:project|package|repo|template|app)?[-_ ]?(?:name|template)?$`)
 
 // name takes the name that a project has in its packaging, which that of a directory may not be.
 func (p *Proposal) name(file string, text []byte) {
@@ -389,7 +389,7 @@ func (p *Proposal) source(file string, text []byte, weight int) {
 	if !otherName.MatchString(file) {
 		p.steps(file, text, weight)
 	}
-	for _, re := range []*regexp.Regexp{madeByName, namedEnvironment, defaultEnvironment} { // the first, if none is a default
+	for _, re := range []*pattern.Pattern{madeByName, namedEnvironment, defaultEnvironment} { // the first, if none is a default
 		if m := re.FindSubmatch(text); m != nil {
 			p.defaults[file] = string(m[1])
 		}

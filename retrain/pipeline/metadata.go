@@ -2,16 +2,16 @@ package pipeline
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 )
 
 var (
-	requiresDist   = regexp.MustCompile(`(?m)^Requires-Dist: *([^\n;]+?) *(?:; *([^\n]*))?$`)
-	requiresPython = regexp.MustCompile(`(?m)^Requires-Python: *([^\n]+)$`)
-	extraSection   = regexp.MustCompile(`^\[[^:\]]*:?(.*)\]$`)
+	requiresDist   = pattern.MustCompile(`(?m)^Requires-Dist: *([^\n;]+?) *(?:; *([^\n]*))?$`)
+	requiresPython = pattern.MustCompile(`(?m)^Requires-Python: *([^\n]+)$`)
+	extraSection   = pattern.MustCompile(`^\[[^:\]]*:?(.*)\]$`)
 )
 
 // metadata takes what the packaging wrote: the packages without those of extras.

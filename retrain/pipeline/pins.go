@@ -3,11 +3,11 @@ package pipeline
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
@@ -42,9 +42,9 @@ type dependencies struct {
 type pythonWanted struct{ wanted, file string }
 
 var (
-	importedModule = regexp.MustCompile(`(?m)^(?:import|from)[ \t]+([A-Za-z_]\w*(?:\.rllib)?)`)
-	importedInside = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|tensorflow|jax)\b`)
-	shortVersion   = regexp.MustCompile(`^==\s*v?(3\.[0-9]+)(?:\.[0-9]+)?$`)
+	importedModule = pattern.MustCompile(`(?m)^(?:import|from)[ \t]+([A-Za-z_]\w*(?:\.rllib)?)`)
+	importedInside = pattern.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|tensorflow|jax)\b`)
+	shortVersion   = pattern.MustCompile(`^==\s*v?(3\.[0-9]+)(?:\.[0-9]+)?$`)
 )
 
 // frameworks are those for networks, by module. Libraries for several leave them to extras.
@@ -73,7 +73,7 @@ func (p *dependencies) pythonOfSetup(file, text string) {
 // imports takes the modules that a program imports.
 func (p *dependencies) imports(text []byte) {
 	seen := map[string]bool{}
-	for _, re := range []*regexp.Regexp{importedModule, importedInside} {
+	for _, re := range []*pattern.Pattern{importedModule, importedInside} {
 		for _, m := range re.FindAllSubmatch(text, -1) {
 			if module := string(m[1]); !seen[module] {
 				seen[module] = true

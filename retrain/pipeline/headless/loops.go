@@ -3,21 +3,23 @@ package headless
 import (
 	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
 	// loop is a loop that its header does not end, or only by a name.
-	loop    = regexp.MustCompile(`^(?:while[ \t]+\(?(?:True|1|(not[ \t]+)?([A-Za-z_]\w*))\)?|for[ \t]+\w+[ \t]+in[ \t]+(?:itertools\.)?count\([^)]*\))[ \t]*:`)
-	inner   = regexp.MustCompile(`^(?:while|for)\b`)
-	ends    = regexp.MustCompile(`^(?:return\b|raise\b|(?:sys\.|os\._)?exit\(|quit\()`)
-	breaks  = regexp.MustCompile(`^break\b`)
-	defines = regexp.MustCompile(`^(?:async[ \t]+)?def[ \t]+(\w+)`)
+	loop    = pattern.MustCompile(`^(?:while[ \t]+\(?(?:True|1|(not[ \t]+)?([A-Za-z_]\w*))\)?|for[ \t]+\w+[ \t]+in[ \t]+(?:itertools\.)?count\([^)]*\))[ \t]*:`)
+	inner   = pattern.MustCompile(`^(?:while|for)\b`)
+	ends    = pattern.MustCompile(`^(?:return\b|raise\b|(?:sys\.|os\._)?exit\(|quit\()`)
+	breaks  = pattern.MustCompile(`^break\b`)
+	defines = pattern.MustCompile(`^(?:async[ \t]+)?def[ \t]+(\w+)`)
 	// isStart is a function that programs call to begin.
-	isStart = regexp.MustCompile(`^(?:main|run|play|test|eval|enjoy|watch|show|render|replay|visuali[sz]e|demo)`)
+	isStart = pattern.MustCompile(`^(?:main|run|play|test|eval|enjoy|watch|show|render|replay|visuali[sz]e|demo)`)
 	// ofPerson is a condition that only a person at a screen makes true.
-	ofPerson = regexp.MustCompile(`\bpygame\.(?:event|QUIT|K_\w+|KEYDOWN|key)\b|\bevent\.(?:type|key)\b|\bwaitKey\b|\bis_pressed\(|\binput\(|\bevents?\b.*\bget\(`)
+	ofPerson = pattern.MustCompile(`\bpygame\.(?:event|QUIT|K_\w+|KEYDOWN|key)\b|\bevent\.(?:type|key)\b|\bwaitKey\b|\bis_pressed\(|\binput\(|\bevents?\b.*\bget\(`)
 	// isTrue is a condition that is a name alone.
-	isTrue = regexp.MustCompile(`^if[ \t]+([A-Za-z_]\w*)(?:[ \t]+is[ \t]+True|[ \t]*==[ \t]*True)?[ \t]*:`)
+	isTrue = pattern.MustCompile(`^if[ \t]+([A-Za-z_]\w*)(?:[ \t]+is[ \t]+True|[ \t]*==[ \t]*True)?[ \t]*:`)
 )
 
 // maxLines and maxLoops bound the lines of code that are looked at, and the loops.

@@ -2,17 +2,18 @@ package literals
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Names returns the value of a name, which may contain dots, or false if the value is unknown.
 type Names func(name string) (Value, bool)
 
 var (
-	words = regexp.MustCompile(`^[ \t\r\n\\]*(?:([rR]?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))|((?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|([A-Za-z_]\w*(?:[ \t]*\.[ \t]*[A-Za-z_]\w*)*)|(\*\*|//|[\[\](){},:=*/+-]))`)
+	words = pattern.MustCompile(`^[ \t\r\n\\]*(?:([rR]?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))|((?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|([A-Za-z_]\w*(?:[ \t]*\.[ \t]*[A-Za-z_]\w*)*)|(\*\*|//|[\[\](){},:=*/+-]))`)
 	blank = strings.NewReplacer(" ", "", "\t", "")
 )
 

@@ -5,11 +5,12 @@ package literals
 import (
 	"encoding/json"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Kind is the Python type of a value.
@@ -61,7 +62,7 @@ func (v *Value) with(key string, item Value) {
 }
 
 // plainNumber matches a number that YAML reads as Python does.
-var plainNumber = regexp.MustCompile(`^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?$`)
+var plainNumber = pattern.MustCompile(`^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?$`)
 
 // YAML returns the value in YAML's flow style, or false if a pipeline file cannot contain it.
 func (v Value) YAML() (string, bool) {

@@ -1,9 +1,9 @@
 package literals
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -75,15 +75,15 @@ const maxEnvironments = 1000
 
 var (
 	environmentID = `["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?[ \t]*(?:#[^\n]*)?$`
-	blockOfID     = regexp.MustCompile(`(?m)^[ \t]*(?:env|envs|environment|task|gym|env[_-]\w+):[ \t]*(?:#[^\n]*)?\n(?:(?:[ \t]+[^\n]*)?\n){0,20}?[ \t]+(?:name|id|env|env_id|env_name|task|task_name|gym_id|value|choice|default):[ \t]+` + environmentID)
-	ofGroup       = regexp.MustCompile(`(^|/)(env|envs|environment|environments|task|tasks)/[^/]+$`)
-	idInOfGroup   = regexp.MustCompile(`(?m)^(?:name|id|task|task_name):[ \t]+` + environmentID)
+	blockOfID     = pattern.MustCompile(`(?m)^[ \t]*(?:env|envs|environment|task|gym|env[_-]\w+):[ \t]*(?:#[^\n]*)?\n(?:(?:[ \t]+[^\n]*)?\n){0,20}?[ \t]+(?:name|id|env|env_id|env_name|task|task_name|gym_id|value|choice|default):[ \t]+` + environmentID)
+	ofGroup       = pattern.MustCompile(`(^|/)(env|envs|environment|environments|task|tasks)/[^/]+$`)
+	idInOfGroup   = pattern.MustCompile(`(?m)^(?:name|id|task|task_name):[ \t]+` + environmentID)
 )
 
 // EnvironmentsOf returns the environment ids in a YAML file: the values of plain keys, such as name, in a section for
 // the environment, or at the top level of a file in a config group for environments.
 func EnvironmentsOf(file string, text []byte) []string {
-	patterns := []*regexp.Regexp{blockOfID}
+	patterns := []*pattern.Pattern{blockOfID}
 	if ofGroup.MatchString(file) {
 		patterns = append(patterns, idInOfGroup)
 	}

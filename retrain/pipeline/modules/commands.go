@@ -2,23 +2,23 @@ package modules
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
-	commandAt      = regexp.MustCompile(`(?m)^[ \t]*@((?:\w+\.)*)(\w*(?:command|group)\w*)\b(\(?)`)
-	defined        = regexp.MustCompile(`(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)`)
-	addsObject     = regexp.MustCompile(`\b([\w.]+)\.(add_typer|add_command)(\()`)
-	typerNamed     = regexp.MustCompile(`(?m)^(\w+)\s*=\s*(?:typer\.)?Typer(\()`)
-	makesSubparser = regexp.MustCompile(`(?:\b(\w+)\s*=\s*)?\b([\w.]+)\.(add_subparsers|add_parser)(\()`)
-	dispatches     = regexp.MustCompile(`["']([a-z][\w-]*)["']\s*:\s*([\w.]+)\s*[,}\n]`)
-	firesAt        = regexp.MustCompile(`\b(?:fire\.)?Fire(\()`)
-	nameAlone      = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
+	commandAt      = pattern.MustCompile(`(?m)^[ \t]*@((?:\w+\.)*)(\w*(?:command|group)\w*)\b(\(?)`)
+	defined        = pattern.MustCompile(`(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)`)
+	addsObject     = pattern.MustCompile(`\b([\w.]+)\.(add_typer|add_command)(\()`)
+	typerNamed     = pattern.MustCompile(`(?m)^(\w+)\s*=\s*(?:typer\.)?Typer(\()`)
+	makesSubparser = pattern.MustCompile(`(?:\b(\w+)\s*=\s*)?\b([\w.]+)\.(add_subparsers|add_parser)(\()`)
+	dispatches     = pattern.MustCompile(`["']([a-z][\w-]*)["']\s*:\s*([\w.]+)\s*[,}\n]`)
+	firesAt        = pattern.MustCompile(`\b(?:fire\.)?Fire(\()`)
+	nameAlone      = pattern.MustCompile(`^[A-Za-z_][\w.]*$`)
 )
 
 // SubCommand is a subcommand of a program.
@@ -110,7 +110,7 @@ func (f *Files) registering() []string {
 	return f.registers
 }
 
-var registersItself = regexp.MustCompile(`@(?:\w+\.)*\w*command\([^)]*\bgroup\s*=`)
+var registersItself = pattern.MustCompile(`@(?:\w+\.)*\w*command\([^)]*\bgroup\s*=`)
 
 // grammar maps words to commands.
 type grammar struct {
@@ -348,6 +348,6 @@ func (f *Files) dispatched(file string) []SubCommand {
 }
 
 // comparesWord matches a comparison of the first argument with the word of a command.
-var comparesWord = regexp.MustCompile(`\bargv\[1\]\)?\s*==\s*(?:"([a-z][\w-]*)"|'([a-z][\w-]*)')`)
+var comparesWord = pattern.MustCompile(`\bargv\[1\]\)?\s*==\s*(?:"([a-z][\w-]*)"|'([a-z][\w-]*)')`)
 
-var modeName = regexp.MustCompile(`^(mode|command|cmd|action|phase|stage|run_mode|func|function)$`)
+var modeName = pattern.MustCompile(`^(mode|command|cmd|action|phase|stage|run_mode|func|function)$`)

@@ -1,14 +1,15 @@
 package modules
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
-	callsDocopt   = regexp.MustCompile(`\bdocopt\(`)
-	docoptOption  = regexp.MustCompile(`(?m)^[ \t]+(?:-\w(?:[ =](?:<[\w -]+>|[A-Z_]+))?,?[ \t]+)?(--[a-z][\w-]*)(?:[ =](<[\w -]+>|[A-Z][A-Z_]*))?(?:[ \t]{2,}([^\n]*))?$`)
-	docoptDefault = regexp.MustCompile(`\[default:[ \t]*([^\]\n]*?)[ \t]*\]`)
+	callsDocopt   = pattern.MustCompile(`\bdocopt\(`)
+	docoptOption  = pattern.MustCompile(`(?m)^[ \t]+(?:-\w(?:[ =](?:<[\w -]+>|[A-Z_]+))?,?[ \t]+)?(--[a-z][\w-]*)(?:[ =](<[\w -]+>|[A-Z][A-Z_]*))?(?:[ \t]{2,}([^\n]*))?$`)
+	docoptDefault = pattern.MustCompile(`\[default:[ \t]*([^\]\n]*?)[ \t]*\]`)
 )
 
 // docoptFlags records the options that a docopt text describes.

@@ -2,10 +2,10 @@ package modules
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -67,14 +67,14 @@ func (f Option) Words(value string) []string {
 }
 
 var (
-	addsArgument   = regexp.MustCompile(`\b([\w.]+)\.add_argument\(`)
-	clickOption    = regexp.MustCompile(`@(?:\w+\.)*\w*(option|argument)\(`)
-	abslFlag       = regexp.MustCompile(`\bDEFINE_(\w+)\(`)
-	abslRequired   = regexp.MustCompile(`\bmark_flags?_as_required\(([^)]*)\)`)
-	dataclassArgs  = regexp.MustCompile(`(?m)^class (\w*(?:Args|Arguments|Config|Params|Options|Settings)\w*)\b[^\n]*:[ \t]*\n((?:[ \t]+[^\n]*\n|\n)+)`)
-	dataclassField = regexp.MustCompile(`(?m)^[ \t]+(\w+)[ \t]*:[ \t]*([\w.\[\], |"']+?)(?:[ \t]*=[ \t]*([^\n]+))?$`)
-	parsesClass    = regexp.MustCompile(`\btyro\.cli\(|\bsimple_parsing\b|\bHfArgumentParser\(|\bdraccus\b|\bpyrallis\b|\bjsonargparse\b`)
-	parsingName    = regexp.MustCompile(`(?i)pars|arg|opt|cfg|config|cli`)
+	addsArgument   = pattern.MustCompile(`\b([\w.]+)\.add_argument\(`)
+	clickOption    = pattern.MustCompile(`@(?:\w+\.)*\w*(option|argument)\(`)
+	abslFlag       = pattern.MustCompile(`\bDEFINE_(\w+)\(`)
+	abslRequired   = pattern.MustCompile(`\bmark_flags?_as_required\(([^)]*)\)`)
+	dataclassArgs  = pattern.MustCompile(`(?m)^class (\w*(?:Args|Arguments|Config|Params|Options|Settings)\w*)\b[^\n]*:[ \t]*\n((?:[ \t]+[^\n]*\n|\n)+)`)
+	dataclassField = pattern.MustCompile(`(?m)^[ \t]+(\w+)[ \t]*:[ \t]*([\w.\[\], |"']+?)(?:[ \t]*=[ \t]*([^\n]+))?$`)
+	parsesClass    = pattern.MustCompile(`\btyro\.cli\(|\bsimple_parsing\b|\bHfArgumentParser\(|\bdraccus\b|\bpyrallis\b|\bjsonargparse\b`)
+	parsingName    = pattern.MustCompile(`(?i)pars|arg|opt|cfg|config|cli`)
 )
 
 // Flags returns the arguments of the program in a file: those that the file defines or, if it defines none, those of a
@@ -181,8 +181,8 @@ func fieldFlags(body string) []Option {
 }
 
 var (
-	parameter   = regexp.MustCompile(`(?s)^(\w+)\s*(?::\s*(.+?))?(?:\s*=\s*([^=].*))?$`)
-	typerObject = regexp.MustCompile(`\b(?:typer\.)?(Option|Argument)(\()`)
+	parameter   = pattern.MustCompile(`(?s)^(\w+)\s*(?::\s*(.+?))?(?:\s*=\s*([^=].*))?$`)
+	typerObject = pattern.MustCompile(`\b(?:typer\.)?(Option|Argument)(\()`)
 )
 
 func parameterFlag(text string, fire bool) (Option, bool) {
@@ -222,7 +222,7 @@ func parameterFlag(text string, fire bool) (Option, bool) {
 }
 
 // PlainWord matches a word that needs no quotes in a shell or in any kind of file.
-var PlainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+var PlainWord = pattern.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
 // Extension returns the extension of a path that names a file, or "" if it seems to name a directory.
 func Extension(value string) string {

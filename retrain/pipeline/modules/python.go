@@ -2,12 +2,12 @@ package modules
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -18,16 +18,16 @@ const (
 )
 
 var (
-	importLine   = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+([^\n;]+)|import[ \t]+([\w., ]+))`)
-	topFunction  = regexp.MustCompile(`(?m)^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)`)
-	relativeFrom = regexp.MustCompile(`(?m)^[ \t]*from[ \t]+\.`)
-	plainImport  = regexp.MustCompile(`(?m)^(?:from|import)[ \t]+(\w+)`)
-	stringAlone  = regexp.MustCompile(`^[rRuUbB]?(?:"([^"\\]*)"|'([^'\\]*)')$`)
-	keywordAlone = regexp.MustCompile(`^\s*(\w+)\s*=[^=]`)
+	importLine   = pattern.MustCompile(`(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+([^\n;]+)|import[ \t]+([\w., ]+))`)
+	topFunction  = pattern.MustCompile(`(?m)^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)`)
+	relativeFrom = pattern.MustCompile(`(?m)^[ \t]*from[ \t]+\.`)
+	plainImport  = pattern.MustCompile(`(?m)^(?:from|import)[ \t]+(\w+)`)
+	stringAlone  = pattern.MustCompile(`^[rRuUbB]?(?:"([^"\\]*)"|'([^'\\]*)')$`)
+	keywordAlone = pattern.MustCompile(`^\s*(\w+)\s*=[^=]`)
 )
 
 // NumberAlone matches an expression that is a single number.
-var NumberAlone = regexp.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`)
+var NumberAlone = pattern.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`)
 
 // Argument is an argument of a call or a parameter of a function: its keyword, or "" if it is positional, and its
 // expression.

@@ -1,11 +1,11 @@
 package modules
 
 import (
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -76,8 +76,8 @@ type passing struct {
 }
 
 var (
-	assignedAt = regexp.MustCompile(`(?m)^[ \t]*(\w+)[ \t]*=[^=]`)
-	passedAt   = regexp.MustCompile(`(?m)^[ \t]*(\w+)\((\w+)\b`)
+	assignedAt = pattern.MustCompile(`(?m)^[ \t]*(\w+)[ \t]*=[^=]`)
+	passedAt   = pattern.MustCompile(`(?m)^[ \t]*(\w+)\((\w+)\b`)
 )
 
 // scan returns what a file defines.
@@ -162,7 +162,7 @@ func (s *scan) flags(text string) {
 	}
 }
 
-var quotedName = regexp.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
+var quotedName = pattern.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
 
 // LastName returns what follows the last dot of a name.
 func LastName(dotted string) string { return dotted[strings.LastIndex(dotted, ".")+1:] }

@@ -2,13 +2,14 @@ package pins
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // ofBase finds the version of Python in the name of an official image.
-var ofBase = regexp.MustCompile(`^python:(3\.[0-9]+)\b`)
+var ofBase = pattern.MustCompile(`^python:(3\.[0-9]+)\b`)
 
 // firsts are the first releases of packages that took over from others, whose versions people keep.
 var firsts = map[string]string{"gymnasium": "0.26.0"}

@@ -2,10 +2,10 @@ package pins
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -19,7 +19,7 @@ var ownVersions = map[string]string{
 }
 
 // sinceGymnasium1 are ids that Gymnasium has since 1.0.
-var sinceGymnasium1 = regexp.MustCompile(`^(?:LunarLander(?:Continuous)?-v3|CarRacing-v3|\w+-v5)$`)
+var sinceGymnasium1 = pattern.MustCompile(`^(?:LunarLander(?:Continuous)?-v3|CarRacing-v3|\w+-v5)$`)
 
 // Unknown returns why Gymnasium, at the version among the requirements, does not know an environment by its id, "" if it
 // may: others can be registered under names that are not like those of its own.
@@ -56,8 +56,8 @@ func Unknown(id string, requirements []string) string {
 
 // ofALE matches the ids of Atari games in the namespace of ale_py, and ofOldGames those without it.
 var (
-	ofALE      = regexp.MustCompile(`^(?:ale_py:)?ALE/\w+(?:-ram)?-v([0-9]+)$`)
-	ofOldGames = regexp.MustCompile(`^(?:ale_py:)?(\w+?)(?:-ram)?(?:NoFrameskip|Deterministic)?-v([0-9]+)$`)
+	ofALE      = pattern.MustCompile(`^(?:ale_py:)?ALE/\w+(?:-ram)?-v([0-9]+)$`)
+	ofOldGames = pattern.MustCompile(`^(?:ale_py:)?(\w+?)(?:-ram)?(?:NoFrameskip|Deterministic)?-v([0-9]+)$`)
 )
 
 // unknownGame returns why ale_py does not know a game by its id, "" if it may or if the id is none of a game.

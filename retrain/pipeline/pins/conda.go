@@ -1,8 +1,9 @@
 package pins
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // onlyOnConda are patterns of packages that PyPI does not have, or that are no packages of Python.
@@ -16,9 +17,9 @@ var onlyOnConda = strings.Fields(`
 `)
 
 var (
-	condaLine = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s,]+(?:,\s*[<>=~!]=?[^#=\s,]+)*)?(=[\w.]+)?\s*(?:#.*)?$`)
-	condaOnly = regexp.MustCompile("^(?:" + strings.Join(onlyOnConda, "|") + ")$")
-	condaGit  = regexp.MustCompile(`^\s*-\s+(git\+\S+)`)
+	condaLine = pattern.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s,]+(?:,\s*[<>=~!]=?[^#=\s,]+)*)?(=[\w.]+)?\s*(?:#.*)?$`)
+	condaOnly = pattern.MustCompile("^(?:" + strings.Join(onlyOnConda, "|") + ")$")
+	condaGit  = pattern.MustCompile(`^\s*-\s+(git\+\S+)`)
 )
 
 // OfConda returns the requirements of a file of an environment of conda, without packages that are only conda's own.

@@ -2,13 +2,14 @@ package pins
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
-	requirementsFile = regexp.MustCompile(`^(?i)(?:reqs?(?:[-_.][\w.-]+)?|requ[ei]r[a-z]*ments?[\w.-]*)\.(?:txt|in)$`) // also misspelled
-	condaFile        = regexp.MustCompile(`^(environment|conda|conda[-_]env(ironment)?)\.ya?ml$`)
+	requirementsFile = pattern.MustCompile(`^(?i)(?:reqs?(?:[-_.][\w.-]+)?|requ[ei]r[a-z]*ments?[\w.-]*)\.(?:txt|in)$`) // also misspelled
+	condaFile        = pattern.MustCompile(`^(environment|conda|conda[-_]env(ironment)?)\.ya?ml$`)
 )
 
 // Report is what pip writes of the versions that it would install.
@@ -45,7 +46,7 @@ func IsPage(file string) bool {
 	return strings.EqualFold(file, "README.md") || path.Ext(file) == ".ipynb" || strings.HasPrefix(path.Base(file), "Dockerfile")
 }
 
-var tools = regexp.MustCompile(`^(python|pip|wheel|mock|dataclasses|typing|enum34|argparse|pathlib|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|brunette|pep8-naming|pyflakes|pydocstyle|autopep8|yapf|nox|bandit|pyright|codespell|interrogate|hatchling|poetry.*)$`)
+var tools = pattern.MustCompile(`^(python|pip|wheel|mock|dataclasses|typing|enum34|argparse|pathlib|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|brunette|pep8-naming|pyflakes|pydocstyle|autopep8|yapf|nox|bandit|pyright|codespell|interrogate|hatchling|poetry.*)$`)
 
 // IsTool reports whether no training needs a package, by its normalized name.
 func IsTool(name string) bool { return tools.MatchString(name) }

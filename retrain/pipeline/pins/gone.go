@@ -1,14 +1,15 @@
 package pins
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
 	// ofConda are packages that environments of Conda list beside its builds of NumPy and SciPy, by the module that they have.
 	ofConda = map[string]string{"mkl-fft": "mkl_fft", "mkl-random": "mkl_random", "mkl-service": "mkl"}
-	nightly = regexp.MustCompile(`^(?:tb|tf|tf-estimator|tfp|keras|tf-agents)-nightly`)
+	nightly = pattern.MustCompile(`^(?:tb|tf|tf-estimator|tfp|keras|tf-agents)-nightly`)
 )
 
 // Gone returns why a package of a normalized name is left out although a file names it: pip cannot install what it wants of
@@ -40,7 +41,7 @@ func Note(name string) string {
 }
 
 // ofCUDA are extras of JAX whose builds are on an index of their own, which pip does not look at.
-var ofCUDA = regexp.MustCompile(`^jax\[(?:cuda|cuda1[12]_\w+|tpu)\]$`)
+var ofCUDA = pattern.MustCompile(`^jax\[(?:cuda|cuda1[12]_\w+|tpu)\]$`)
 
 // OnPyPI returns the name of a requirement, with its extras, without those that PyPI does not have the builds of.
 func OnPyPI(name string) string {

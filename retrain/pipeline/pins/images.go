@@ -1,18 +1,19 @@
 package pins
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
 	// ofWindows matches the images of Windows, by a part of their path or a word of their tag.
-	ofWindows = regexp.MustCompile(`(?:^|/)(?:windows|nanoserver|servercore)(?:[/@]|:[^/]*$|$)|` +
+	ofWindows = pattern.MustCompile(`(?:^|/)(?:windows|nanoserver|servercore)(?:[/@]|:[^/]*$|$)|` +
 		`:(?:[\w.-]*[._-])?(?:windows|windowsservercore|nanoserver)(?:[._-][\w.-]*)?(?:@|$)`)
 	// official matches one of Docker's own images, with its name and what its tag says of a version. The name of a
 	// registry, which may have a port as well, is followed by a path.
-	official = regexp.MustCompile(`^(?:docker\.io/)?(?:library/)?([a-z0-9-]+)(?::(?:([0-9]+)(?:\.([0-9]+))?(?:[.@-]|$))?[^/]*|@[^/]*)$`)
+	official = pattern.MustCompile(`^(?:docker\.io/)?(?:library/)?([a-z0-9-]+)(?::(?:([0-9]+)(?:\.([0-9]+))?(?:[.@-]|$))?[^/]*|@[^/]*)$`)
 	// withoutPython are Docker's own images that are for something else, without Python or with too little of it.
 	withoutPython = strings.Fields("alpine amazoncorretto bash busybox caddy composer docker drupal eclipse-temurin elasticsearch elixir erlang ghost golang gradle groovy haproxy " +
 		"haskell httpd influxdb jenkins jruby julia kong logstash mariadb maven memcached mongo mysql nats nginx node openjdk perl php postgres r-base rabbitmq redis registry " +

@@ -1,18 +1,19 @@
 package pins
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
-	joinedLines = regexp.MustCompile(`[ \t]*\\[ \t]*\r?\n[ \t]*`)
-	pipInstall  = regexp.MustCompile("(?m)(?:^|[`/>$&;!%]|\\bRUN|\\buv|-m)[ \\t]*pip3?[ \\t]+install[ \\t]+([^\\n`|&;#]*)")
-	takesValue  = regexp.MustCompile(`^(?:-[rceift]|--(?:requirement|constraint|editable|index-url|extra-index-url|find-links|target|trusted-host|prefix|root|no-binary|only-binary|python-version|platform))$`)
-	plainSpec   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?(?:[<>=~!][^\s/]*)?$`)
-	fromImage   = regexp.MustCompile(`(?m)^FROM[ \t]+(?:--\S+[ \t]+)?(?:docker\.io/)?(pytorch|tensorflow)/(?:pytorch|tensorflow):([0-9]+\.[0-9]+\.[0-9]+)`)
-	goesOn      = regexp.MustCompile(`^(?:and|or|to|for|with|if|the|then|in|from|first|before|after|as|on)$`)
+	joinedLines = pattern.MustCompile(`[ \t]*\\[ \t]*\r?\n[ \t]*`)
+	pipInstall  = pattern.MustCompile("(?m)(?:^|[`/>$&;!%]|\\bRUN|\\buv|-m)[ \\t]*pip3?[ \\t]+install[ \\t]+([^\\n`|&;#]*)")
+	takesValue  = pattern.MustCompile(`^(?:-[rceift]|--(?:requirement|constraint|editable|index-url|extra-index-url|find-links|target|trusted-host|prefix|root|no-binary|only-binary|python-version|platform))$`)
+	plainSpec   = pattern.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?(?:[<>=~!][^\s/]*)?$`)
+	fromImage   = pattern.MustCompile(`(?m)^FROM[ \t]+(?:--\S+[ \t]+)?(?:docker\.io/)?(pytorch|tensorflow)/(?:pytorch|tensorflow):([0-9]+\.[0-9]+\.[0-9]+)`)
+	goesOn      = pattern.MustCompile(`^(?:and|or|to|for|with|if|the|then|in|from|first|before|after|as|on)$`)
 )
 
 // maxInstalled bounds the packages that a page installs.
@@ -49,10 +50,10 @@ func Installed(text string) []string {
 
 var (
 	// listed is a line of a list, or a row of a table, that names something with a version.
-	listed = regexp.MustCompile(`(?m)^[ \t]*(?:(?:[-*+]|[0-9]+\.)[ \t]+|\|[ \t]*)[*\x60\[]*([A-Za-z][\w.-]*)[*\x60\]]*(?:\(https?:[^\s)]*\))?[ \t:(|]*(==|>=|~=|=|≥|v|version)?[ \t\x60]*([0-9]+(?:\.[0-9]+){1,2})\b([^\n]*)$`)
+	listed = pattern.MustCompile(`(?m)^[ \t]*(?:(?:[-*+]|[0-9]+\.)[ \t]+|\|[ \t]*)[*\x60\[]*([A-Za-z][\w.-]*)[*\x60\]]*(?:\(https?:[^\s)]*\))?[ \t:(|]*(==|>=|~=|=|≥|v|version)?[ \t\x60]*([0-9]+(?:\.[0-9]+){1,2})\b([^\n]*)$`)
 	// alone is a line with only a package and its version.
-	alone  = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z][\w.-]*)(==)([0-9]+(?:\.[0-9]+){1,2})()[ \t]*(?:<br>)?[ \t\r]*$`)
-	inRest = regexp.MustCompile(`^[*\x60]*[ \t]*(?:\([^)]{0,40}\))?[ \t.,;|)*\x60]*$`)
+	alone  = pattern.MustCompile(`(?m)^[ \t]*([A-Za-z][\w.-]*)(==)([0-9]+(?:\.[0-9]+){1,2})()[ \t]*(?:<br>)?[ \t\r]*$`)
+	inRest = pattern.MustCompile(`^[*\x60]*[ \t]*(?:\([^)]{0,40}\))?[ \t.,;|)*\x60]*$`)
 )
 
 // calledSo are the packages that people call by another name.

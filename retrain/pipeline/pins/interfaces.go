@@ -1,8 +1,9 @@
 package pins
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Interfaces are what programs call that only old versions of packages have, or other packages alone: the first file that
@@ -48,63 +49,63 @@ const (
 )
 
 var (
-	ofKeras2 = regexp.MustCompile(`_make_predict_function\b|manual_variable_initialization\b|\bnp_utils\b|\.(?:fit|predict|evaluate)_generator\(|\bkeras\.(?:engine|layers\.(?:merge|core|convolutional|advanced_activations))\b|\boptimizers\.legacy\b|tensorflow\.python\.keras\b|\b(?:Adam|RMSprop|SGD|Nadam|Adamax|Adagrad)\([ \t]*lr[ \t]*=`)
-	ofTF1    = regexp.MustCompile(`\b(?:tf|tensorflow)\.contrib\b|\btf\.(?:placeholder|Session|get_variable|variable_scope|global_variables_initializer)\(`)
-	asTF1    = regexp.MustCompile(`compat\.v1 as tf\b|\btf = \w+\.compat\.v1\b`)
+	ofKeras2 = pattern.MustCompile(`_make_predict_function\b|manual_variable_initialization\b|\bnp_utils\b|\.(?:fit|predict|evaluate)_generator\(|\bkeras\.(?:engine|layers\.(?:merge|core|convolutional|advanced_activations))\b|\boptimizers\.legacy\b|tensorflow\.python\.keras\b|\b(?:Adam|RMSprop|SGD|Nadam|Adamax|Adagrad)\([ \t]*lr[ \t]*=`)
+	ofTF1    = pattern.MustCompile(`\b(?:tf|tensorflow)\.contrib\b|\btf\.(?:placeholder|Session|get_variable|variable_scope|global_variables_initializer)\(`)
+	asTF1    = pattern.MustCompile(`compat\.v1 as tf\b|\btf = \w+\.compat\.v1\b`)
 
 	// ofGym are the seed, the four results of a step, also of the environments of a repository, and the list of all.
-	ofGym          = regexp.MustCompile(`(?m:^[ \t]+return[ \t]+[\w.()]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|terminal),[ \t]*(?:[\w.]*info\w*|\{\}|dict\(\))[ \t]*$)|\benvs?\.seed\(|\bregistry\.(?:all\(\)|env_specs)|(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|dones?|terminal|d),[ \t]*[\w.]+[ \t]*=[ \t]*[\w.\[\]]+\.step\()`)
-	ofRendering    = regexp.MustCompile(`\bclassic_control(?:[ \t]+import[ \t]+|\.)rendering\b|\bwrappers\.Monitor\(|from gym\.wrappers import Monitor\b`)
-	ofTensorboard  = regexp.MustCompile(`(?m)^(?:from|import)[ \t]+torch\.utils\.tensorboard\b`)
-	ofProgress     = regexp.MustCompile(`\bprogress_bar[ \t]*=[ \t]*True\b`)
-	ofMovies       = regexp.MustCompile(`\b(?:mimsave|mimwrite|get_writer)\((?s:.{0,400})\.mp4\b|\.mp4\b(?s:.{0,400})\b(?:mimsave|mimwrite|get_writer)\(`)
-	ofVideo        = regexp.MustCompile(`\bRecordVideo\(`)
-	hasTensorboard = regexp.MustCompile(`^(?i)(?:tensorboard|tensorflow|tf-nightly)$|^stable.baselines3\[.*extra`)
+	ofGym          = pattern.MustCompile(`(?m:^[ \t]+return[ \t]+[\w.()]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|terminal),[ \t]*(?:[\w.]*info\w*|\{\}|dict\(\))[ \t]*$)|\benvs?\.seed\(|\bregistry\.(?:all\(\)|env_specs)|(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|dones?|terminal|d),[ \t]*[\w.]+[ \t]*=[ \t]*[\w.\[\]]+\.step\()`)
+	ofRendering    = pattern.MustCompile(`\bclassic_control(?:[ \t]+import[ \t]+|\.)rendering\b|\bwrappers\.Monitor\(|from gym\.wrappers import Monitor\b`)
+	ofTensorboard  = pattern.MustCompile(`(?m)^(?:from|import)[ \t]+torch\.utils\.tensorboard\b`)
+	ofProgress     = pattern.MustCompile(`\bprogress_bar[ \t]*=[ \t]*True\b`)
+	ofMovies       = pattern.MustCompile(`\b(?:mimsave|mimwrite|get_writer)\((?s:.{0,400})\.mp4\b|\.mp4\b(?s:.{0,400})\b(?:mimsave|mimwrite|get_writer)\(`)
+	ofVideo        = pattern.MustCompile(`\bRecordVideo\(`)
+	hasTensorboard = pattern.MustCompile(`^(?i)(?:tensorboard|tensorflow|tf-nightly)$|^stable.baselines3\[.*extra`)
 
 	// ofSpecs are the names that RLlib changed, which Ray 2.31 still has. Rollouts count as those of a config only.
-	ofSpecs = regexp.MustCompile(`\b(?:Single|Multi)AgentRLModuleSpec\b|\brl_module\.(?:marl_module|tf)\b|` + importsRLlib + `(?:\.exploration\([ \t\n]*(?:explore|exploration_config)\b|(?i:config|cfg)(?:(?:\(|\.\w+\()[^\n]*\))?\.rollouts\(|[cC]onfig\b(?s:.*)\n[ \t]*\.rollouts\()`)
+	ofSpecs = pattern.MustCompile(`\b(?:Single|Multi)AgentRLModuleSpec\b|\brl_module\.(?:marl_module|tf)\b|` + importsRLlib + `(?:\.exploration\([ \t\n]*(?:explore|exploration_config)\b|(?i:config|cfg)(?:(?:\(|\.\w+\()[^\n]*\))?\.rollouts\(|[cC]onfig\b(?s:.*)\n[ \t]*\.rollouts\()`)
 	// ofKeys and ofTrees are names that JAX removed.
-	ofKeys  = regexp.MustCompile(`(?m:^from jax\.config import\b)|\bjax\.random\.KeyArray\b|\bfrom jax\.random import\b[^\n]*\bKeyArray\b`)
-	ofTrees = regexp.MustCompile(`\bjax\.tree_(?:map|leaves|flatten|unflatten|structure|reduce)\(`)
+	ofKeys  = pattern.MustCompile(`(?m:^from jax\.config import\b)|\bjax\.random\.KeyArray\b|\bfrom jax\.random import\b[^\n]*\bKeyArray\b`)
+	ofTrees = pattern.MustCompile(`\bjax\.tree_(?:map|leaves|flatten|unflatten|structure|reduce)\(`)
 	// ofVectors are names that Gymnasium changed in its first version.
-	ofVectors = regexp.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["'])`)
+	ofVectors = pattern.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["'])`)
 	// ofWrappers are the uses of wrappers that its first version no longer has, and ownWrappers the code of others.
-	ofWrappers = regexp.MustCompile(`\bfrom[ \t]+gymnasium\.wrappers` + goneWrapper +
+	ofWrappers = pattern.MustCompile(`\bfrom[ \t]+gymnasium\.wrappers` + goneWrapper +
 		`|\bgymnasium\.wrappers\.(?:\w+\.)?` + goneNames +
 		`|(?s:\bgymnasium\b.*)(?:\bfrom[ \t]+gym\.wrappers` + goneWrapper + `|\bgym\.wrappers\.(?:\w+\.)?` + goneNames + `)` +
 		`|\bfrom[ \t]+gymnasium[ \t]+import[ \t]+[^\n]*\bwrappers\b(?s:.*)\bwrappers\.` + goneNames)
-	ownWrappers = regexp.MustCompile(`\bclass[ \t]+` + goneNames + `[ \t]*(?:\([ \t]*(?:\w+\.)?\w+[ \t,)]|\([ \t]*\)|:)`)
+	ownWrappers = pattern.MustCompile(`\bclass[ \t]+` + goneNames + `[ \t]*(?:\([ \t]*(?:\w+\.)?\w+[ \t,)]|\([ \t]*\)|:)`)
 
 	// ofGymnasium1 are names and arguments that its first version brought.
-	ofGymnasium1 = regexp.MustCompile(`\b(?:TransformObservation|TransformAction)\([^\n]*_space\b|\bFrameStackObservation\b|\bAutoresetMode\b|["']final_obs["']|\bAddRenderObservation\b|\bwrappers\.vector\b`)
+	ofGymnasium1 = pattern.MustCompile(`\b(?:TransformObservation|TransformAction)\([^\n]*_space\b|\bFrameStackObservation\b|\bAutoresetMode\b|["']final_obs["']|\bAddRenderObservation\b|\bwrappers\.vector\b`)
 
-	ofAgents = regexp.MustCompile(`\bray\.rllib\.agents\b`)
+	ofAgents = pattern.MustCompile(`\bray\.rllib\.agents\b`)
 	// ofGames are the four results of the last step of an agent.
-	ofGames = regexp.MustCompile(`(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+[ \t]*=[ \t]*[\w.]*env[\w.]*\.last\()`)
+	ofGames = pattern.MustCompile(`(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+[ \t]*=[ \t]*[\w.]*env[\w.]*\.last\()`)
 
 	// ofTrainers are trainers that are made with the parts of steps, and ofFunctions those that are functions.
-	ofTrainers  = regexp.MustCompile(`\b(?:Off|On)policyTrainer\(|\bOfflineTrainer\((?s:[^()]*)\bmax_epoch=|\bts\.trainer\.(?:Off|On)policyTrainer\b`)
-	ofFunctions = regexp.MustCompile(`\b(?:off|on)policy_trainer\(|\boffline_trainer\(`)
+	ofTrainers  = pattern.MustCompile(`\b(?:Off|On)policyTrainer\(|\bOfflineTrainer\((?s:[^()]*)\bmax_epoch=|\bts\.trainer\.(?:Off|On)policyTrainer\b`)
+	ofFunctions = pattern.MustCompile(`\b(?:off|on)policy_trainer\(|\boffline_trainer\(`)
 
 	// ofTogether are the four results of a step of all agents, and ofSecond the second versions of environments.
-	ofTogether = regexp.MustCompile(`(?s:(?:\bparallel_env\(|\bto_parallel\(|\baec_to_parallel\().*)(?m:^[ \t]*\w+,[ \t]*\w+,[ \t]*\w+,[ \t]*\w+[ \t]*=[ \t]*[\w.]*env\w*\.step\()`)
-	ofSecond   = regexp.MustCompile(`\bsimple(?:_\w+)?_v2\b`)
+	ofTogether = pattern.MustCompile(`(?s:(?:\bparallel_env\(|\bto_parallel\(|\baec_to_parallel\().*)(?m:^[ \t]*\w+,[ \t]*\w+,[ \t]*\w+,[ \t]*\w+[ \t]*=[ \t]*[\w.]*env\w*\.step\()`)
+	ofSecond   = pattern.MustCompile(`\bsimple(?:_\w+)?_v2\b`)
 
-	ofScorers   = regexp.MustCompile(`\bd3rlpy\.(?:online|metrics\.scorer)\b|\bfrom d3rlpy\.metrics\.scorer\b|\bto_mdp_dataset\(|\bd3rlpy\.algos\.\w+\([^()]*\buse_gpu=`)
-	ofParticles = regexp.MustCompile(`\bpettingzoo\.mpe\b|\bfrom pettingzoo import mpe\b`)
-	ofZoo       = regexp.MustCompile(`\bpettingzoo(?:\.| import )(atari|butterfly|classic|mpe|sisl)\b`)
+	ofScorers   = pattern.MustCompile(`\bd3rlpy\.(?:online|metrics\.scorer)\b|\bfrom d3rlpy\.metrics\.scorer\b|\bto_mdp_dataset\(|\bd3rlpy\.algos\.\w+\([^()]*\buse_gpu=`)
+	ofParticles = pattern.MustCompile(`\bpettingzoo\.mpe\b|\bfrom pettingzoo import mpe\b`)
+	ofZoo       = pattern.MustCompile(`\bpettingzoo(?:\.| import )(atari|butterfly|classic|mpe|sisl)\b`)
 
 	// ofAliases are the types of Python under names of NumPy. NumPy 2 has bool again, as a type of its own.
-	ofAliases = regexp.MustCompile(`\b(?:np|numpy)\.(?:bool|int|float|complex|object|str)(?:\W|$)`)
+	ofAliases = pattern.MustCompile(`\b(?:np|numpy)\.(?:bool|int|float|complex|object|str)(?:\W|$)`)
 
-	ofHydra = regexp.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
+	ofHydra = pattern.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
 )
 
 // Take takes what a program calls.
 func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
-		calls *regexp.Regexp
+		calls *pattern.Pattern
 	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.since, ofGymnasium1}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.pools, ofPools}, {&i.makes, makesOther}, {&i.oldGym, importsGym}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file

@@ -2,12 +2,13 @@ package pins
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
-var markerToken = regexp.MustCompile(`^\s*(\(|\)|===|[<>=!~]=|[<>^~]|"[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_.]*)`)
+var markerToken = pattern.MustCompile(`^\s*(\(|\)|===|[<>=!~]=|[<>^~]|"[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_.]*)`)
 
 // Applies reports whether a marker of PEP 508 is true in the image: Linux on x86_64, that version of CPython such as
 // 3.11, and no extra. What it cannot read is taken for true, as a package too many does less harm than one that lacks.

@@ -1,11 +1,11 @@
 package pins
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -111,7 +111,7 @@ func Distribution(module string) string {
 	return Normalized(module)
 }
 
-var separators = regexp.MustCompile(`[-_.]+`)
+var separators = pattern.MustCompile(`[-_.]+`)
 
 // Normalized returns the name of a package as the index compares it.
 func Normalized(name string) string {
@@ -131,7 +131,7 @@ func Standard(module string) bool { return standard()[module] }
 // Companion is a package that environments need beside their library.
 type Companion struct {
 	Package string
-	with    *regexp.Regexp // requirements that have it already
+	with    *pattern.Pattern // requirements that have it already
 }
 
 // ComesWith reports whether a requirement has the package already, such as by an extra.
@@ -140,21 +140,21 @@ func (c Companion) ComesWith(requirement string) bool {
 }
 
 // ofMuJoCo are environments with the bindings of MuJoCo itself.
-var ofMuJoCo = regexp.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[45]$`)
+var ofMuJoCo = pattern.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[45]$`)
 
 // companions are those of the environments of Gymnasium, by their ids.
 var companions = []struct {
-	id *regexp.Regexp
+	id *pattern.Pattern
 	Companion
 }{
-	{regexp.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"box2d", regexp.MustCompile(`^box2d|\[.*\b(box2d|all)\b`)}},
-	{regexp.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"pygame", regexp.MustCompile(`^pygame|\[.*\b(box2d|classic[-_]control|extra|all)\b`)}},
-	{ofMuJoCo, Companion{"mujoco", regexp.MustCompile(`^mujoco|\[.*\b(mujoco|all)\b`)}},
-	{ofMuJoCo, Companion{"imageio", regexp.MustCompile(`^imageio$|\[.*\b(mujoco|all)\b`)}}, // which its renderer imports at once
-	{ofMuJoCo, Companion{"packaging", regexp.MustCompile(`^packaging|\[.*\b(mujoco|all)\b`)}},
-	{regexp.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[23]$`), Companion{"mujoco-py", regexp.MustCompile(`^mujoco-py`)}},
-	{regexp.MustCompile(`BulletEnv-v[0-9]+$`), Companion{"pybullet", regexp.MustCompile(`^pybullet`)}},
-	{traits.OfGames, Companion{"ale-py", regexp.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
+	{pattern.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"box2d", pattern.MustCompile(`^box2d|\[.*\b(box2d|all)\b`)}},
+	{pattern.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"pygame", pattern.MustCompile(`^pygame|\[.*\b(box2d|classic[-_]control|extra|all)\b`)}},
+	{ofMuJoCo, Companion{"mujoco", pattern.MustCompile(`^mujoco|\[.*\b(mujoco|all)\b`)}},
+	{ofMuJoCo, Companion{"imageio", pattern.MustCompile(`^imageio$|\[.*\b(mujoco|all)\b`)}}, // which its renderer imports at once
+	{ofMuJoCo, Companion{"packaging", pattern.MustCompile(`^packaging|\[.*\b(mujoco|all)\b`)}},
+	{pattern.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[23]$`), Companion{"mujoco-py", pattern.MustCompile(`^mujoco-py`)}},
+	{pattern.MustCompile(`BulletEnv-v[0-9]+$`), Companion{"pybullet", pattern.MustCompile(`^pybullet`)}},
+	{traits.OfGames, Companion{"ale-py", pattern.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
 }
 
 // Companions returns the packages that an environment needs beside its library, by its id.
@@ -170,7 +170,7 @@ func Companions(id string) []Companion {
 }
 
 // beforeGymnasium1 are ids that Gymnasium 1.0 no longer has.
-var beforeGymnasium1 = regexp.MustCompile(`^(?:LunarLander(?:Continuous)?-v2|CarRacing-v2|(?:Ant|HalfCheetah|Hopper|Humanoid(?:Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum)-v[23])$`)
+var beforeGymnasium1 = pattern.MustCompile(`^(?:LunarLander(?:Continuous)?-v2|CarRacing-v2|(?:Ant|HalfCheetah|Hopper|Humanoid(?:Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum)-v[23])$`)
 
 // BeforeGymnasium1 reports whether Gymnasium 1.0 no longer has an environment, by its id.
 func BeforeGymnasium1(id string) bool { return beforeGymnasium1.MatchString(id) }

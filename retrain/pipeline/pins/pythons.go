@@ -1,37 +1,39 @@
 package pins
 
-import "regexp"
+import (
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
+)
 
 // aPython is the version of one of Python, with what follows it.
 const aPython = `v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})`
 
 // namesPython are the ways in which a page names the version of Python that it was written for, with what follows it. A
 // least one leaves it open.
-var namesPython = []*regexp.Regexp{
-	regexp.MustCompile(`(?im)\b(?:(?:conda|mamba) +(?:create|install)\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b()`),
-	regexp.MustCompile(`(?i)\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)()`),
-	regexp.MustCompile(`(?i)\b(?:(?:tested|developed|written)[ ]+(?:on|with|in|using|for)|requires?|needs?|uses?|using)[ ]+python[ ]*` + aPython),
-	regexp.MustCompile(`(?im)^[ \t]*(?:[-*+]|[0-9]+\.)[ \t]+[*\x60]*python(?:[ ]+version)?[*\x60]*[ \t]*[:=(]*[ \t]*` + aPython), // of a list
-	regexp.MustCompile(`(?m)^FROM[ \t]+(?:--\S+[ \t]+)?(?:docker\.io/)?(?:library/)?python:([0-9]+\.[0-9]+)()`),
-	regexp.MustCompile(`(?i)\bshields\.io/badge/python-v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?-()`),
-	regexp.MustCompile(`(?i)\b(?:for|with|on|in|under)[ ]+\x60python[ ]*` + aPython),
-	regexp.MustCompile(`(?i)\bcreate[ ]+(?:a[ ]+)?(?:new[ ]+)?python[ ]*` + aPython),
-	regexp.MustCompile(`(?i)(?:\b|_)(?:prerequisites?|requirements?)[:*_ ]+python[ ]*` + aPython),
-	regexp.MustCompile(`(?im)^\|[ *]*python(?:[ ]+version)?[ *]*\|[ *\x60]*([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ *\x60]*\|()`), // of a table
+var namesPython = []*pattern.Pattern{
+	pattern.MustCompile(`(?im)\b(?:(?:conda|mamba) +(?:create|install)\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b()`),
+	pattern.MustCompile(`(?i)\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)()`),
+	pattern.MustCompile(`(?i)\b(?:(?:tested|developed|written)[ ]+(?:on|with|in|using|for)|requires?|needs?|uses?|using)[ ]+python[ ]*` + aPython),
+	pattern.MustCompile(`(?im)^[ \t]*(?:[-*+]|[0-9]+\.)[ \t]+[*\x60]*python(?:[ ]+version)?[*\x60]*[ \t]*[:=(]*[ \t]*` + aPython), // of a list
+	pattern.MustCompile(`(?m)^FROM[ \t]+(?:--\S+[ \t]+)?(?:docker\.io/)?(?:library/)?python:([0-9]+\.[0-9]+)()`),
+	pattern.MustCompile(`(?i)\bshields\.io/badge/python-v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?-()`),
+	pattern.MustCompile(`(?i)\b(?:for|with|on|in|under)[ ]+\x60python[ ]*` + aPython),
+	pattern.MustCompile(`(?i)\bcreate[ ]+(?:a[ ]+)?(?:new[ ]+)?python[ ]*` + aPython),
+	pattern.MustCompile(`(?i)(?:\b|_)(?:prerequisites?|requirements?)[:*_ ]+python[ ]*` + aPython),
+	pattern.MustCompile(`(?im)^\|[ *]*python(?:[ ]+version)?[ *]*\|[ *\x60]*([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ *\x60]*\|()`), // of a table
 }
 
 // laterToo is how a page says that a version of Python is only the least.
-var laterToo = regexp.MustCompile(`^[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)|to\b|-|–)`)
+var laterToo = pattern.MustCompile(`^[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)|to\b|-|–)`)
 
 // leastPython is how a page names the least version of Python.
-var leastPython = regexp.MustCompile(`(?i)\bpython(?:[ ]+version)?[ ]*(?:(?:>=|≥)[ ]*3\.([0-9]+)|3\.([0-9]+)(?:\.[0-9]+)?[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)))`)
+var leastPython = pattern.MustCompile(`(?i)\bpython(?:[ ]+version)?[ ]*(?:(?:>=|≥)[ ]*3\.([0-9]+)|3\.([0-9]+)(?:\.[0-9]+)?[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)))`)
 
 var (
 	// ofWorkflows are the files of the workflows of GitHub.
-	ofWorkflows = regexp.MustCompile(`^\.github/workflows/[^/]+\.ya?ml$`)
+	ofWorkflows = pattern.MustCompile(`^\.github/workflows/[^/]+\.ya?ml$`)
 	// setsUp is how a workflow names the version of Python that it sets up, or several.
-	setsUp       = regexp.MustCompile(`(?m)^[ \t-]*python-version:[ \t]*(["']?[0-9][^\n#]*|\[[^\]]*\]|\n(?:[ \t]*-[^\n:]*\n)+)`)
-	shortVersion = regexp.MustCompile(`\b3\.[0-9]+\b`)
+	setsUp       = pattern.MustCompile(`(?m)^[ \t-]*python-version:[ \t]*(["']?[0-9][^\n#]*|\[[^\]]*\]|\n(?:[ \t]*-[^\n:]*\n)+)`)
+	shortVersion = pattern.MustCompile(`\b3\.[0-9]+\b`)
 )
 
 // PythonsOfWorkflow returns the versions of Python that a file sets up if it is a workflow of GitHub.

@@ -1,10 +1,12 @@
 package pins
 
-import "regexp"
+import (
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
+)
 
 var (
-	byVariable = regexp.MustCompile(`\b(name|install_requires|python_requires|description)(\s*=\s*)([A-Za-z_]\w*)(\s*[,\n)])`)
-	variable   = regexp.MustCompile(`(?ms)^([A-Za-z_]\w*)\s*=\s*("[^"\n]*"|'[^'\n]*'|\[[^\]]*\])`)
+	byVariable = pattern.MustCompile(`\b(name|install_requires|python_requires|description)(\s*=\s*)([A-Za-z_]\w*)(\s*[,\n)])`)
+	variable   = pattern.MustCompile(`(?ms)^([A-Za-z_]\w*)\s*=\s*("[^"\n]*"|'[^'\n]*'|\[[^\]]*\])`)
 )
 
 // maxInlined is the number of arguments of a setup.py that Inlined replaces.

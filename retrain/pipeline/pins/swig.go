@@ -1,9 +1,10 @@
 package pins
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // WithoutSWIG returns the name of a requirement of Gym or Gymnasium without the extras that need SWIG, which the images
@@ -51,4 +52,4 @@ var mujocoPy = map[string]string{"mujoco-py": "==2.1.2.14", "cython": "==0.29.37
 func WithMuJoCoPy(name string) string { return mujocoPy[name] }
 
 // ForEnvironments matches the normalized names of packages that environments need, but that programs do not import.
-var ForEnvironments = regexp.MustCompile(`^(mujoco(-py)?|box2d(-py)?|pygame(-ce)?|ale-py|atari-py|autorom|pybullet|gym-retro|stable-retro|procgen|dm-control|gymnasium-robotics|minigrid|highway-env|panda-gym|pettingzoo|gym-.*)$`)
+var ForEnvironments = pattern.MustCompile(`^(mujoco(-py)?|box2d(-py)?|pygame(-ce)?|ale-py|atari-py|autorom|pybullet|gym-retro|stable-retro|procgen|dm-control|gymnasium-robotics|minigrid|highway-env|panda-gym|pettingzoo|gym-.*)$`)

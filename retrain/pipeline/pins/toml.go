@@ -2,17 +2,18 @@ package pins
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
-	tomlArrays   = regexp.MustCompile(`(?m)^("?[A-Za-z0-9][A-Za-z0-9._-]*"?)\s*=\s*\[\s*((?:(?:#[^\n]*\n\s*)*\{[^}\n]*\},?\s*)+)\]`) // several constraints
-	tomlTable    = regexp.MustCompile(`\{[^}\n]*\}`)
-	tomlMarkers  = regexp.MustCompile(`markers\s*=\s*(?:"([^"]*)"|'([^']*)')`)
-	tomlPlatform = regexp.MustCompile(`platform\s*=\s*["']([^"']*)["']`)
-	tomlOptional = regexp.MustCompile(`(?m)^\[tool\.poetry\.group\.([\w-]+)\][ \t]*\n(?:[^\[\n]*\n)*?optional[ \t]*=[ \t]*true\b`)
-	tomlPython   = regexp.MustCompile(`python\s*=\s*["']([^"']*)["']`)
+	tomlArrays   = pattern.MustCompile(`(?m)^("?[A-Za-z0-9][A-Za-z0-9._-]*"?)\s*=\s*\[\s*((?:(?:#[^\n]*\n\s*)*\{[^}\n]*\},?\s*)+)\]`) // several constraints
+	tomlTable    = pattern.MustCompile(`\{[^}\n]*\}`)
+	tomlMarkers  = pattern.MustCompile(`markers\s*=\s*(?:"([^"]*)"|'([^']*)')`)
+	tomlPlatform = pattern.MustCompile(`platform\s*=\s*["']([^"']*)["']`)
+	tomlOptional = pattern.MustCompile(`(?m)^\[tool\.poetry\.group\.([\w-]+)\][ \t]*\n(?:[^\[\n]*\n)*?optional[ \t]*=[ \t]*true\b`)
+	tomlPython   = pattern.MustCompile(`python\s*=\s*["']([^"']*)["']`)
 )
 
 // Section returns the text of a table of TOML.

@@ -2,15 +2,16 @@ package pins
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
-	oneBound  = regexp.MustCompile(`^(>=|<=|===?|~=|!=|\^|>|<|~|=)?\s*v?([0-9][0-9A-Za-z.*+-]*)$`)
-	unsettled = regexp.MustCompile(`[0-9.](?:a|b|c|rc|alpha|beta|pre|preview|dev)[0-9]*`)
+	oneBound  = pattern.MustCompile(`^(>=|<=|===?|~=|!=|\^|>|<|~|=)?\s*v?([0-9][0-9A-Za-z.*+-]*)$`)
+	unsettled = pattern.MustCompile(`[0-9.](?:a|b|c|rc|alpha|beta|pre|preview|dev)[0-9]*`)
 )
 
 // Exact returns the version of a specification that allows only one, "" for any other.

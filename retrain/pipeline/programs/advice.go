@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -31,24 +32,24 @@ type advice struct {
 }
 
 var (
-	pythonLine = regexp.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|py(?:[ \t]+-3(?:\.[0-9]+)?)?|uv[ \t]+run|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
-	continued  = regexp.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
-	stoodFor   = regexp.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|path[_-]to[_-]|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$|(?i:\byour|(?:^|[=/])(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})/|/(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})(?:\.\w+)?$)`)
-	flagAlone  = regexp.MustCompile(`^--[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*$`)
-	secret     = regexp.MustCompile(`(?i)^--?[\w-]*(?:api[-_]?key|token|passw|secret)`)
-	ofProse    = regexp.MustCompile(`^(?:for|and|the|to|of|is|will|you|or|which|that|this)[.,:]?$`)
-	pageName   = regexp.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
+	pythonLine = pattern.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|py(?:[ \t]+-3(?:\.[0-9]+)?)?|uv[ \t]+run|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
+	continued  = pattern.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
+	stoodFor   = pattern.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|path[_-]to[_-]|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$|(?i:\byour|(?:^|[=/])(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})/|/(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})(?:\.\w+)?$)`)
+	flagAlone  = pattern.MustCompile(`^--[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*$`)
+	secret     = pattern.MustCompile(`(?i)^--?[\w-]*(?:api[-_]?key|token|passw|secret)`)
+	ofProse    = pattern.MustCompile(`^(?:for|and|the|to|of|is|will|you|or|which|that|this)[.,:]?$`)
+	pageName   = pattern.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
 )
 
 // advise reads the pages and scripts of a repository for the commands that they name.
 func (f *Finder) advise() {
 	names := slices.Sorted(maps.Keys(f.scripts))
-	var console *regexp.Regexp
+	var console *pattern.Pattern
 	if len(names) > 0 {
 		for i, n := range names {
 			names[i] = regexp.QuoteMeta(n)
 		}
-		console = regexp.MustCompile(`(?m)(?:^|[` + "`" + `$>]|\brun)[ \t]*(` + strings.Join(names, "|") + `)((?:[ \t][^` + "`" + `\n]*)?)(?:$|` + "`" + `)`)
+		console = pattern.MustCompile(`(?m)(?:^|[` + "`" + `$>]|\brun)[ \t]*(` + strings.Join(names, "|") + `)((?:[ \t][^` + "`" + `\n]*)?)(?:$|` + "`" + `)`)
 	}
 	pages, entries := 0, 0
 	_ = fs.WalkDir(f.repository, ".", func(file string, d fs.DirEntry, err error) error {
@@ -123,7 +124,7 @@ func weightOf(file string) int {
 }
 
 // adviceIn takes the commands that a text names.
-func (f *Finder) adviceIn(file, text string, weight int, console *regexp.Regexp) {
+func (f *Finder) adviceIn(file, text string, weight int, console *pattern.Pattern) {
 	text = continued.ReplaceAllString(text, " ")
 	for _, m := range pythonLine.FindAllStringSubmatch(text, 200) {
 		target := strings.Join(strings.Fields(m[2]), " ")
@@ -236,7 +237,7 @@ func standsFor(word string) bool {
 }
 
 // ofAlgorithm is the name of an algorithm, or the value of an argument that has one.
-var ofAlgorithm = regexp.MustCompile(`^(?:--?[\w-]+=)?(?:MA|HA|I|R|C|D|D3|QR)?(?:PPO[0-9]?|DQN|DDQN|SAC|TD3|DDPG|A2C|A3C|TRPO|CEM|ES|ARS|GAE|QMIX|VDN|IMPALA|APPO|REINFORCE|RAINBOW|SARSA|TQC|BC|IQL|CQL)$`)
+var ofAlgorithm = pattern.MustCompile(`^(?:--?[\w-]+=)?(?:MA|HA|I|R|C|D|D3|QR)?(?:PPO[0-9]?|DQN|DDQN|SAC|TD3|DDPG|A2C|A3C|TRPO|CEM|ES|ARS|GAE|QMIX|VDN|IMPALA|APPO|REINFORCE|RAINBOW|SARSA|TQC|BC|IQL|CQL)$`)
 
 // forModel reports whether a flag is for the model, which is known: a page can leave it open.
 func forModel(flag string) bool {
@@ -244,7 +245,7 @@ func forModel(flag string) bool {
 }
 
 // endsWord is the end of a word that a full stop may follow, unlike that of a path such as ..
-var endsWord = regexp.MustCompile(`[A-Za-z0-9]$`)
+var endsWord = pattern.MustCompile(`[A-Za-z0-9]$`)
 
 // known returns arguments up to the first words that a program has no place for: text of the page.
 func (p *program) known(args []string) []string {
@@ -277,7 +278,7 @@ func (p *program) known(args []string) []string {
 }
 
 // readsWords is how a program without declared arguments may read them all the same.
-var readsWords = regexp.MustCompile(`\bargv\b|\bhydra\b|\bsacred\b|\b[Ff]ire\b|\bOmegaConf\b|\bfrom_cli\b|\babsl\b|\bgin\b|\bclick\b|\btyper\b|\btyro\b|\bdocopt\b|\bargs\b|\bflags\b|(?i:pars(?:e|er)\w*)`)
+var readsWords = pattern.MustCompile(`\bargv\b|\bhydra\b|\bsacred\b|\b[Ff]ire\b|\bOmegaConf\b|\bfrom_cli\b|\babsl\b|\bgin\b|\bclick\b|\btyper\b|\btyro\b|\bdocopt\b|\bargs\b|\bflags\b|(?i:pars(?:e|er)\w*)`)
 
 // names reports whether a piece of advice names a file, which the page may name from its own directory, or by its name
 // alone.

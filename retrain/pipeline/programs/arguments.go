@@ -10,6 +10,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
@@ -17,19 +18,19 @@ import (
 
 // The flags whose meaning is known, the clearest first.
 var (
-	savesTo     = regexp.MustCompile(`^(save_path|save_dir|saved_path|saved_dir|saved_models?_path|saved_models?_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
+	savesTo     = pattern.MustCompile(`^(save_path|save_dir|saved_path|saved_dir|saved_models?_path|saved_models?_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
 	firstOf     = []string{"save", "model", "checkpoint", "ckpt", "out", "result", "train_dir", "exp", "run", "work", "root", "base", "log", "default"}
-	readsFrom   = regexp.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|chkpt(?:_dir|_path|_file)?|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|model_weights|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
+	readsFrom   = pattern.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|chkpt(?:_dir|_path|_file)?|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|model_weights|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
 	readsFirst  = []string{"model_path", "model", "checkpoint", "chkpt", "ckpt", "load", "policy", "agent", "weights", "restore", "trained", "resume", "fpath", "actor", "params", "snapshot", "result", "train_dir", "exp", "run", "folder", "save", "log", "path"}
-	envFlag     = regexp.MustCompile(`^(env|env_id|env_name|environment|environment_id|environment_name|gym_id|gym_env|task|task_name|task_id|game|domain|scenario)$`)
-	algoFlag    = regexp.MustCompile(`^(algo|algorithm|alg|algo_name|agent_name|agent_type)$`)
-	stepsFlag   = regexp.MustCompile(`^(total_(time|env_|train_)?steps|n_timesteps|num_timesteps|timesteps|max_(time)?steps|num_(env_)?steps|steps|train_for_env_steps|num_env_steps|training_steps|n_steps)$`)
-	configFlag  = regexp.MustCompile(`^(config|config_path|config_file|cfg|cfg_path|cfg_file|conf|file|config_name|settings|yaml|params_file|recipe|experiment_config|exp_config)$`)
-	nameFlag    = regexp.MustCompile(`^(exp|exp_name|experiment|experiment_name|run_name|name|run|run_id|tag)$`)
-	seedFlag    = regexp.MustCompile(`^(seed|random_seed)$`)
-	noDisplay   = regexp.MustCompile(`^(no_render|no_rendering|headless|no_display|no_gui|no_show|no_viewer|no_video|norender)$`)
-	loggingFlag = regexp.MustCompile(`^--?(track|wandb.*|with_wandb.*|use_wandb.*|push.*|capture-video|capture_video|render|live|gui|display|save[-_]video|video|upload.*)(=.*)?$`)
-	writtenName = regexp.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack|cleanrl_model))["']`)
+	envFlag     = pattern.MustCompile(`^(env|env_id|env_name|environment|environment_id|environment_name|gym_id|gym_env|task|task_name|task_id|game|domain|scenario)$`)
+	algoFlag    = pattern.MustCompile(`^(algo|algorithm|alg|algo_name|agent_name|agent_type)$`)
+	stepsFlag   = pattern.MustCompile(`^(total_(time|env_|train_)?steps|n_timesteps|num_timesteps|timesteps|max_(time)?steps|num_(env_)?steps|steps|train_for_env_steps|num_env_steps|training_steps|n_steps)$`)
+	configFlag  = pattern.MustCompile(`^(config|config_path|config_file|cfg|cfg_path|cfg_file|conf|file|config_name|settings|yaml|params_file|recipe|experiment_config|exp_config)$`)
+	nameFlag    = pattern.MustCompile(`^(exp|exp_name|experiment|experiment_name|run_name|name|run|run_id|tag)$`)
+	seedFlag    = pattern.MustCompile(`^(seed|random_seed)$`)
+	noDisplay   = pattern.MustCompile(`^(no_render|no_rendering|headless|no_display|no_gui|no_show|no_viewer|no_video|norender)$`)
+	loggingFlag = pattern.MustCompile(`^--?(track|wandb.*|with_wandb.*|use_wandb.*|push.*|capture-video|capture_video|render|live|gui|display|save[-_]video|video|upload.*)(=.*)?$`)
+	writtenName = pattern.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack|cleanrl_model))["']`)
 )
 
 // Known is what is known for the arguments of programs.
@@ -104,7 +105,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 }
 
 // parsesToo is a parser of arguments beside hydra.
-var parsesToo = regexp.MustCompile(`\bArgumentParser\(`)
+var parsesToo = pattern.MustCompile(`\bArgumentParser\(`)
 
 // left returns where a program without an argument for it leaves its model, "" if it does not say so.
 func (f *Finder) left(p *program, at place) string {
@@ -200,7 +201,7 @@ func (f *Finder) output(p *program) *modules.Option {
 }
 
 // passesAll matches code that passes all arguments of argparse on.
-var passesAll = regexp.MustCompile(`\*\*[ \t]*(?:vars\(|\w*(?:args|opt|config)\b)|=[ \t]*vars\(|__dict__|\bgetattr\(|_get_kwargs`)
+var passesAll = pattern.MustCompile(`\*\*[ \t]*(?:vars\(|\w*(?:args|opt|config)\b)|=[ \t]*vars\(|__dict__|\bgetattr\(|_get_kwargs`)
 
 // unused reports whether a program defines an argument with argparse, but nothing that it leads to uses it, as it does
 // others.
@@ -238,10 +239,10 @@ func (f *Finder) usedArguments(p *program) map[string]bool {
 }
 
 // attribute is one of a name, or a key.
-var attribute = regexp.MustCompile(`\w\.([A-Za-z_]\w*)|\[["'](\w+)["']\]`)
+var attribute = pattern.MustCompile(`\w\.([A-Za-z_]\w*)|\[["'](\w+)["']\]`)
 
 // addsArgument is the definition of an argument of argparse, up to the end of its first line.
-var addsArgument = regexp.MustCompile(`\badd_argument\([^\n]*`)
+var addsArgument = pattern.MustCompile(`\badd_argument\([^\n]*`)
 
 // written returns the model that a program without an argument for it writes, from the directory that it runs in; "" if
 // the program composes its name, or the directory that comes before it.
@@ -393,7 +394,7 @@ func (p *program) index(args []string, x modules.Option) int {
 	return -1
 }
 
-var ofModel = regexp.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|nn|safetensors|msgpack|d3|tar|keras|weights|model|cleanrl_model)$`)
+var ofModel = pattern.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|nn|safetensors|msgpack|d3|tar|keras|weights|model|cleanrl_model)$`)
 
 // isExample reports whether the place of a model, as a page names it, is one that the training does not leave: a model of
 // another machine, or one that is in the repository already, or a file that the training does not name.
@@ -429,10 +430,10 @@ func (f *Finder) newest(p *program, example string) string {
 }
 
 // savesZip is the library whose models are files with this extension, which programs need not name.
-var savesZip = regexp.MustCompile(`(?m)^from stable_baselines3\b|^from sb3_contrib\b`)
+var savesZip = pattern.MustCompile(`(?m)^from stable_baselines3\b|^from sb3_contrib\b`)
 
 // ofDirectory is an argument for a directory, not for a file in it.
-var ofDirectory = regexp.MustCompile(`dir|folder|root|^logs?$|^runs?$|_run$|^exp|log_path`)
+var ofDirectory = pattern.MustCompile(`dir|folder|root|^logs?$|^runs?$|_run$|^exp|log_path`)
 
 // leavesDirectory reports whether an argument of the training sets the directory of its model, but not the name of the file.
 func (f *Finder) leavesDirectory() bool {
@@ -444,10 +445,10 @@ func (f *Finder) leavesDirectory() bool {
 }
 
 var (
-	deviceFlag = regexp.MustCompile(`^(device|cuda_device|torch_device|train_device|accelerator)$`)
-	ofCUDA     = regexp.MustCompile(`^cuda(:[0-9]+)?$`)
-	numberGPU  = regexp.MustCompile(`^(gpu|gpus|gpu_id|gpu_ids|gpu_index|cuda|device)$`)
-	noGPU      = regexp.MustCompile(`(?i)(?:-1\b.{0,40}\b(?:cpu|no gpu|without)|(?:cpu|no gpu|without).{0,40}-1\b)`)
+	deviceFlag = pattern.MustCompile(`^(device|cuda_device|torch_device|train_device|accelerator)$`)
+	ofCUDA     = pattern.MustCompile(`^cuda(:[0-9]+)?$`)
+	numberGPU  = pattern.MustCompile(`^(gpu|gpus|gpu_id|gpu_ids|gpu_index|cuda|device)$`)
+	noGPU      = pattern.MustCompile(`(?i)(?:-1\b.{0,40}\b(?:cpu|no gpu|without)|(?:cpu|no gpu|without).{0,40}-1\b)`)
 )
 
 // onProcessor adds the argument for a program that would fail without a GPU.
@@ -466,10 +467,10 @@ func onProcessor(p *program, args []string) []string {
 	return args
 }
 
-var modelExtension = regexp.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack|cleanrl_model))["']`)
+var modelExtension = pattern.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack|cleanrl_model))["']`)
 
 // whichModel is the default of an argument that says which model of a directory is meant.
-var whichModel = regexp.MustCompile(`^(last|latest|newest|best|final|-?[0-9]+)$`)
+var whichModel = pattern.MustCompile(`^(last|latest|newest|best|final|-?[0-9]+)$`)
 
 // input returns the flag of an evaluation for the model: one that a page passes, or else the clearest.
 func (f *Finder) input(p *program) *modules.Option {
@@ -565,7 +566,7 @@ func opensAlways(text string, x modules.Option) bool {
 		return false
 	}
 	key := `\.` + regexp.QuoteMeta(x.Key()) + `\b`
-	return regexp.MustCompile(`\b(?:open|load\w*|read\w*|Path|join)\([^()\n]*`+key).MatchString(text) && !regexp.MustCompile(`\b(?:if|or)\b[^\n]*`+key).MatchString(text)
+	return pattern.MustCompile(`\b(?:open|load\w*|read\w*|Path|join)\([^()\n]*`+key).MatchString(text) && !pattern.MustCompile(`\b(?:if|or)\b[^\n]*`+key).MatchString(text)
 }
 
 // positions counts the arguments of a page that stand for themselves.
@@ -720,7 +721,7 @@ func (p *program) notes(args []string) []string {
 }
 
 // ofInputs is an argument for a directory that a program reads.
-var ofInputs = regexp.MustCompile(`(?:^|_)(?:data|datasets?|demos?|inputs?|assets|maps?|scenarios?|dir|directory|path|folder|root)(?:_|$)`)
+var ofInputs = pattern.MustCompile(`(?:^|_)(?:data|datasets?|demos?|inputs?|assets|maps?|scenarios?|dir|directory|path|folder|root)(?:_|$)`)
 
 // inputs makes the arguments for directories of the repository that a program reads point to them.
 func (f *Finder) inputs(p *program, args []string) []string {
@@ -762,9 +763,9 @@ func (f *Finder) fromPlace(p *program, argument string, at place) string {
 }
 
 var (
-	startsRun = regexp.MustCompile(`\bwandb\.init\(|\bWandb(?:Logger\w*|Callback)\(`)
-	ofTracker = regexp.MustCompile(`^(track|(?:\w+_)?wandb|wandb_?log|wandb_(?:enabled?|track))$`)
-	withoutIt = regexp.MustCompile(`^(?:offline|disabled)$`)
+	startsRun = pattern.MustCompile(`\bwandb\.init\(|\bWandb(?:Logger\w*|Callback)\(`)
+	ofTracker = pattern.MustCompile(`^(track|(?:\w+_)?wandb|wandb_?log|wandb_(?:enabled?|track))$`)
+	withoutIt = pattern.MustCompile(`^(?:offline|disabled)$`)
 )
 
 // tracks reports whether a program starts a run of Weights & Biases unless an argument forbids it. It would fail without

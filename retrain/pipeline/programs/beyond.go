@@ -4,38 +4,38 @@ import (
 	"cmp"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
 	// usesLibrary is code that uses the library of an algorithm, by the library.
-	usesLibrary = map[bool]*regexp.Regexp{
-		false: regexp.MustCompile(`\b(?:stable_baselines3|sb3_contrib)\b`),
-		true:  regexp.MustCompile(`\brllib\b|\bray import tune\b|\bray\.tune\b`),
+	usesLibrary = map[bool]*pattern.Pattern{
+		false: pattern.MustCompile(`\b(?:stable_baselines3|sb3_contrib)\b`),
+		true:  pattern.MustCompile(`\brllib\b|\bray import tune\b|\bray\.tune\b`),
 	}
 	// wrapsByGym is the import of wrappers of Gymnasium.
-	wrapsByGym = regexp.MustCompile(`(?m)^[ \t]*from (?:gym|gymnasium)\.wrappers(?:\.\w+)? import (\([^)]*\)|[^\n]*)`)
+	wrapsByGym = pattern.MustCompile(`(?m)^[ \t]*from (?:gym|gymnasium)\.wrappers(?:\.\w+)? import (\([^)]*\)|[^\n]*)`)
 	// ofWrappers is the module of wrappers in a call.
-	ofWrappers = regexp.MustCompile(`\b(?:gym|gymnasium)\.wrappers\.(?:\w+\.)?([A-Z]\w*)\(`)
+	ofWrappers = pattern.MustCompile(`\b(?:gym|gymnasium)\.wrappers\.(?:\w+\.)?([A-Z]\w*)\(`)
 	// sameWorld are the wrappers that do not change what the agent sees and does, or that the file of a pipeline has keys for.
-	sameWorld = regexp.MustCompile(`^(?:Record\w*|Monitor|HumanRendering|AddRenderObservation|OrderEnforcing|PassiveEnvChecker|Autoreset\w*|FrameStack\w*|Atari\w*)$`)
+	sameWorld = pattern.MustCompile(`^(?:Record\w*|Monitor|HumanRendering|AddRenderObservation|OrderEnforcing|PassiveEnvChecker|Autoreset\w*|FrameStack\w*|Atari\w*)$`)
 	// byLibrary are what changes environments or agents in the libraries, without a key in the file of a pipeline.
 	byLibrary = []struct{ calls, what string }{
 		{"VecNormalize", "normalizes observations or rewards with VecNormalize"},
 		{"register_env", "registers its environment with RLlib"},
 	}
-	severalAgents = regexp.MustCompile(`\.multi_agent\(`)
-	ofOwnModel    = regexp.MustCompile(`["']custom_model["']`)
+	severalAgents = pattern.MustCompile(`\.multi_agent\(`)
+	ofOwnModel    = pattern.MustCompile(`["']custom_model["']`)
 	// ofWorldConfig is the configuration of an environment of RLlib that is not empty.
-	ofWorldConfig = regexp.MustCompile(`\benv_config\s*=\s*(?:\{\s*["'*]|dict\(\s*\w|[A-Za-z_])`)
+	ofWorldConfig = pattern.MustCompile(`\benv_config\s*=\s*(?:\{\s*["'*]|dict\(\s*\w|[A-Za-z_])`)
 	// isObject is code whose value is no number, text, list or mapping.
-	isObject = regexp.MustCompile(`\blambda\b|\b(?:nn|torch|th)\.|\b[A-Z]\w*[a-z]\w*\(|_class\b`)
-	schedule = regexp.MustCompile(`^\w*(?:schedule|linear|cosine|decay|anneal)\w*\(`)
+	isObject = pattern.MustCompile(`\blambda\b|\b(?:nn|torch|th)\.|\b[A-Z]\w*[a-z]\w*\(|_class\b`)
+	schedule = pattern.MustCompile(`^\w*(?:schedule|linear|cosine|decay|anneal)\w*\(`)
 )
 
 // Beyond returns why the generated scripts of a library could not do what the first training does with an algorithm: what
@@ -81,7 +81,7 @@ func (f *Finder) onlyLoads(file, algorithm string) bool {
 }
 
 // uses reports whether the code of a program, or of a file that it leads to by imports, has a pattern.
-func (f *Finder) uses(p *program, code *regexp.Regexp) bool {
+func (f *Finder) uses(p *program, code *pattern.Pattern) bool {
 	r := f.reach()
 	r.followAll([]string{p.file})
 	for file := range r.seen {

@@ -1,21 +1,21 @@
 package programs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
 	// asksFor is a condition that asks whether an argument is given: if args.checkpoint is not None.
-	asksFor = regexp.MustCompile(`(?m)^([ \t]*)if[ \t]+(not[ \t]+)?\(?\w+(?:\.|\[["'])(\w+)(?:["']\])?\)?[ \t]*(==[ \t]*(?:None|""|'')|is[ \t]+None|!=[ \t]*(?:None|""|'')|is[ \t]+not[ \t]+None)?[ \t]*:[ \t]*\n`)
+	asksFor = pattern.MustCompile(`(?m)^([ \t]*)if[ \t]+(not[ \t]+)?\(?\w+(?:\.|\[["'])(\w+)(?:["']\])?\)?[ \t]*(==[ \t]*(?:None|""|'')|is[ \t]+None|!=[ \t]*(?:None|""|'')|is[ \t]+not[ \t]+None)?[ \t]*:[ \t]*\n`)
 	// callsEvaluation and callsTraining are calls of functions that are named for what they do.
-	callsEvaluation = regexp.MustCompile(`\b(?:eval\w*|test\w*|play\w*|enjoy\w*|infer\w*|watch\w*|(?:run|do)_(?:eval|test|inference|policy)\w*)\(`)
-	callsTraining   = regexp.MustCompile(`\b(?:train\w*|learn|fit|(?:run|start|do)_train\w*)\(`)
-	asksForNone     = regexp.MustCompile(`^(?:==|is[ \t]+None)`)
+	callsEvaluation = pattern.MustCompile(`\b(?:eval\w*|test\w*|play\w*|enjoy\w*|infer\w*|watch\w*|(?:run|do)_(?:eval|test|inference|policy)\w*)\(`)
+	callsTraining   = pattern.MustCompile(`\b(?:train\w*|learn|fit|(?:run|start|do)_train\w*)\(`)
+	asksForNone     = pattern.MustCompile(`^(?:==|is[ \t]+None)`)
 )
 
 // chooser returns the argument for the model that makes a program evaluate it instead of training, nil for none.

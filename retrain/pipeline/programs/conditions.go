@@ -1,20 +1,20 @@
 package programs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
-	inBlock   = regexp.MustCompile(`(?m)^[ \t]+(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
-	logsTo    = regexp.MustCompile(`\btensorboard_log[ \t]*=[ \t]*([\w.\[\]"']+)`)
-	compared  = regexp.MustCompile(`^(.+?)[ \t]*(==|!=| is not | is )[ \t]*(.+)$`)
-	blockLine = regexp.MustCompile(`^(if|def|for|with|while)\b[ \t]*(.*?)[ \t]*$`)
+	inBlock   = pattern.MustCompile(`(?m)^[ \t]+(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
+	logsTo    = pattern.MustCompile(`\btensorboard_log[ \t]*=[ \t]*([\w.\[\]"']+)`)
+	compared  = pattern.MustCompile(`^(.+?)[ \t]*(==|!=| is not | is )[ \t]*(.+)$`)
+	blockLine = pattern.MustCompile(`^(if|def|for|with|while)\b[ \t]*(.*?)[ \t]*$`)
 )
 
 // maxBlocks bounds the blocks of a program with imports.
@@ -114,7 +114,7 @@ func (l *lookup) condition(u use, condition string) int {
 }
 
 // inArguments asks for an argument without a parser.
-var inArguments = regexp.MustCompile(`^["']([\w-]+)["'] in sys\.argv(?:\[1:\])?$`)
+var inArguments = pattern.MustCompile(`^["']([\w-]+)["'] in sys\.argv(?:\[1:\])?$`)
 
 // truth returns 1 if an expression is true, -1 if it is false, 0 if that is not known.
 func (l *lookup) truth(u use, expression string) int {

@@ -2,11 +2,11 @@ package programs
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -40,13 +40,13 @@ func (f *Finder) Registering(file, id string) string {
 }
 
 // inGym is the import of what registers environments for Gym, which Gymnasium does not know.
-var inGym = regexp.MustCompile(`(?m)^(?:from gym\.envs\.registration import|from gym\.envs import registration|from gym import register|import gym(?:[ \t]*$|[ \t]+as[ \t]))`)
+var inGym = pattern.MustCompile(`(?m)^(?:from gym\.envs\.registration import|from gym\.envs import registration|from gym import register|import gym(?:[ \t]*$|[ \t]+as[ \t]))`)
 
 // RegistersInGym reports whether a file registers environments for Gym: generated scripts cannot make them.
 func (f *Finder) RegistersInGym(file string) bool { return inGym.MatchString(f.Text[file]) }
 
 // givesBuffer is a replay buffer class as an argument, which the file of a pipeline has no key for.
-var givesBuffer = regexp.MustCompile(`\breplay_buffer_class\b["'\]]*\s*[:=][ \t]*[\w.]*[A-Z]`)
+var givesBuffer = pattern.MustCompile(`\breplay_buffer_class\b["'\]]*\s*[:=][ \t]*[\w.]*[A-Z]`)
 
 // GivesBuffer reports whether the first training passes a replay buffer class to its algorithm, which the generated scripts
 // could not do.
@@ -55,7 +55,7 @@ func (f *Finder) GivesBuffer() bool {
 }
 
 // made is an argument for a place whose directory a program makes, perhaps by the writer of its log.
-var made = regexp.MustCompile(`\bSummaryWriter\((?:log_?dir[ \t]*=[ \t]*)?[\w.]*\.(\w+)[ \t]*[,)]|\bPath\([\w.]*\b(\w+)\)(?:\.parent)?\.mkdir\(|\bmakedirs\((?:os\.path\.dirname\()?[\w.]*\b(\w+)\)?[,)]`)
+var made = pattern.MustCompile(`\bSummaryWriter\((?:log_?dir[ \t]*=[ \t]*)?[\w.]*\.(\w+)[ \t]*[,)]|\bPath\([\w.]*\b(\w+)\)(?:\.parent)?\.mkdir\(|\bmakedirs\((?:os\.path\.dirname\()?[\w.]*\b(\w+)\)?[,)]`)
 
 // madeInWork moves the other places that a program makes, by the defaults of its arguments, to $WORK: the project's own
 // directory cannot be written to. Those that the repository has may be read too. Without an argument for the model, the

@@ -1,17 +1,18 @@
 package programs
 
 import (
-	"regexp"
 	"slices"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
-	importsRay = regexp.MustCompile(`(?m)^[ \t]*(?:from|import)[ \t]+ray\b`)
+	importsRay = pattern.MustCompile(`(?m)^[ \t]*(?:from|import)[ \t]+ray\b`)
 	// leavesInHome are calls of Ray that leave their results in ray_results in the home directory, unless code places them.
-	leavesInHome  = regexp.MustCompile(`\.save\(\)|\btune\.(?:run|run_experiments|Tuner)\(|\bTuner\(|\brun_experiments\(`)
-	placesResults = regexp.MustCompile(`\b(?:local_dir|storage_path|logger_creator|UnifiedLogger|TUNE_RESULT_DIR|RAY_AIR_LOCAL_CACHE_DIR)\b`)
+	leavesInHome  = pattern.MustCompile(`\.save\(\)|\btune\.(?:run|run_experiments|Tuner)\(|\bTuner\(|\brun_experiments\(`)
+	placesResults = pattern.MustCompile(`\b(?:local_dir|storage_path|logger_creator|UnifiedLogger|TUNE_RESULT_DIR|RAY_AIR_LOCAL_CACHE_DIR)\b`)
 	// ofTrainers are the agents of Ray before 2.3, whose checkpoints before 2.0 are files.
-	ofTrainers = regexp.MustCompile(`\bray\.rllib\.agents\b`)
+	ofTrainers = pattern.MustCompile(`\bray\.rllib\.agents\b`)
 )
 
 // lastOfRay ends the name of the last checkpoint of Ray before 2.0, whose own settings have another one.
@@ -20,7 +21,7 @@ const lastOfRay = "/checkpoint-*[0-9]"
 // usesHome reports whether a program leaves what it makes in the home directory, which is not kept.
 func (f *Finder) usesHome(p *program) bool {
 	texts := f.reached(p)
-	has := func(code *regexp.Regexp) bool { return slices.ContainsFunc(texts, code.MatchString) }
+	has := func(code *pattern.Pattern) bool { return slices.ContainsFunc(texts, code.MatchString) }
 	return has(importsRay) && has(leavesInHome) && !has(placesResults)
 }
 

@@ -5,22 +5,22 @@ import (
 	"cmp"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
-	hydraMain   = regexp.MustCompile(`@hydra\.main\(`)
-	groupChosen = regexp.MustCompile(`(?m)^[ \t]*-[ \t]+(?:(?:optional|override)[ \t]+)?([\w/-]+)(?:@([\w.]+))?[ \t]*(?::[ \t]*["']?([\w./-]+)["']?)?[ \t]*(?:#[^\n]*)?$`)
-	globalGroup = regexp.MustCompile(`(?m)^#[ \t]*@package[ \t]+_global_`)
-	yamlKey     = regexp.MustCompile(`^( *)["']?([A-Za-z_][\w-]*)["']?:(?:[ \t]+(.*))?$`)
-	yamlComment = regexp.MustCompile(`(?:^|[ \t])#.*$`)
-	staysThere  = regexp.MustCompile(`\bversion_base\s*=\s*(?:None|["']1\.[2-9])|\bget_original_cwd\b|\bto_absolute_path\b`)
+	hydraMain   = pattern.MustCompile(`@hydra\.main\(`)
+	groupChosen = pattern.MustCompile(`(?m)^[ \t]*-[ \t]+(?:(?:optional|override)[ \t]+)?([\w/-]+)(?:@([\w.]+))?[ \t]*(?::[ \t]*["']?([\w./-]+)["']?)?[ \t]*(?:#[^\n]*)?$`)
+	globalGroup = pattern.MustCompile(`(?m)^#[ \t]*@package[ \t]+_global_`)
+	yamlKey     = pattern.MustCompile(`^( *)["']?([A-Za-z_][\w-]*)["']?:(?:[ \t]+(.*))?$`)
+	yamlComment = pattern.MustCompile(`(?:^|[ \t])#.*$`)
+	staysThere  = pattern.MustCompile(`\bversion_base\s*=\s*(?:None|["']1\.[2-9])|\bget_original_cwd\b|\bto_absolute_path\b`)
 )
 
 // The limits of what is read of the settings of a program.

@@ -1,12 +1,12 @@
 package programs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -119,7 +119,7 @@ func callsOf(text, algorithm string) []int {
 		}
 		return out
 	}
-	for _, m := range regexp.MustCompile(`\b`+algorithm+`\(`).FindAllStringIndex(text, maxHyperparameters) {
+	for _, m := range pattern.MustCompile(`\b`+algorithm+`\(`).FindAllStringIndex(text, maxHyperparameters) {
 		a := modules.ArgumentsOf(text, m[1]-1)
 		if len(a) > 1 && (a[0].Key == "" || modules.Given(a, "policy", -1) != "") {
 			out = append(out, m[1]-1)
@@ -134,7 +134,7 @@ func callsOf(text, algorithm string) []int {
 func usesRLlib(text, algorithm string) bool { return pytext.Calls(text, algorithm+"Config") }
 
 // byTable is how a program makes an algorithm of Stable-Baselines3 whose class is the value of a name or of a table.
-var byTable = regexp.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:(?:policy\s*=\s*)?["'](?:Mlp|Cnn|MultiInput)Policy["']|policy\s*=)`)
+var byTable = pattern.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:(?:policy\s*=\s*)?["'](?:Mlp|Cnn|MultiInput)Policy["']|policy\s*=)`)
 
 // callByTable returns where the parenthesis of such a call is, -1 without one. Without a known policy, it names both that
 // and the environment.
@@ -149,7 +149,7 @@ func callByTable(text string) int {
 }
 
 // ofSB3 is a call of a class of Stable-Baselines3.
-var ofSB3 = regexp.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(`)
+var ofSB3 = pattern.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(`)
 
 // ComputesAgent reports whether a program makes an algorithm of Stable-Baselines3 by a table of classes, with arguments
 // that only it can compute: what it trains is then not in its code.
@@ -176,7 +176,7 @@ func (f *Finder) ComputesAgent(aside func(file string) bool) bool {
 }
 
 // setsAttribute is how a program sets a hyperparameter of RLlib by an attribute of its config.
-var setsAttribute = regexp.MustCompile(`(?m)^[ \t]*(\w+)\.(adam_epsilon|burn_in_len|clip_param|double_q|dueling|entropy_coeff|epsilon|gamma|grad_clip|grad_clip_by|hiddens|kl_coeff|kl_target|lambda_|lr|minibatch_size|n_step|noisy|num_atoms|num_epochs|num_sgd_iter|num_steps_sampled_before_learning_starts|sgd_minibatch_size|sigma0|target_network_update_freq|tau|train_batch_size|train_batch_size_per_learner|training_intensity|twin_q|use_critic|use_gae|use_kl_loss|v_max|v_min|vf_clip_param|vf_loss_coeff)[ \t]*=[ \t]*`)
+var setsAttribute = pattern.MustCompile(`(?m)^[ \t]*(\w+)\.(adam_epsilon|burn_in_len|clip_param|double_q|dueling|entropy_coeff|epsilon|gamma|grad_clip|grad_clip_by|hiddens|kl_coeff|kl_target|lambda_|lr|minibatch_size|n_step|noisy|num_atoms|num_epochs|num_sgd_iter|num_steps_sampled_before_learning_starts|sgd_minibatch_size|sigma0|target_network_update_freq|tau|train_batch_size|train_batch_size_per_learner|training_intensity|twin_q|use_critic|use_gae|use_kl_loss|v_max|v_min|vf_clip_param|vf_loss_coeff)[ \t]*=[ \t]*`)
 
 // attributes takes the hyperparameters that a file sets by attributes of a config of RLlib.
 func (l *lookup) attributes(file, algorithm string) {
@@ -205,7 +205,7 @@ func (l *lookup) isConfig(u use, name, algorithm string) bool {
 	return false
 }
 
-var ofRLlib = regexp.MustCompile(`\.training\(`)
+var ofRLlib = pattern.MustCompile(`\.training\(`)
 
 // take takes the arguments of a call, by whether it runs.
 func (l *lookup) take(file string, at, runs int) {

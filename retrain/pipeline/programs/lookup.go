@@ -3,13 +3,13 @@ package programs
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -107,8 +107,8 @@ func (l *lookup) find(u use, name string) (literals.Value, bool) {
 }
 
 var (
-	madeOf = regexp.MustCompile(`^([A-Za-z_][\w.]*)\(`)
-	alias  = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+	madeOf = pattern.MustCompile(`^([A-Za-z_][\w.]*)\(`)
+	alias  = pattern.MustCompile(`^[A-Za-z_]\w*$`)
 )
 
 // fileOf returns the file that has the code of a value: that of its use, or the program that calls its function.
@@ -228,14 +228,14 @@ func (l *lookup) assigned(u use, name string) (pytext.Value, bool) {
 
 var (
 	// makesNamed is how a program makes an environment whose id is the value of a name.
-	makesNamed = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?([A-Za-z_][\w.]*(?:\[["']?[\w.]+["']?\])*)\s*[,)]`)
+	makesNamed = pattern.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?([A-Za-z_][\w.]*(?:\[["']?[\w.]+["']?\])*)\s*[,)]`)
 	// makesOne is how a program makes an environment of a known id.
-	makesOne = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
-	idAlone  = regexp.MustCompile(`^(?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+$`)
+	makesOne = pattern.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
+	idAlone  = pattern.MustCompile(`^(?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+$`)
 )
 
 // ofSteps is an argument for the steps of a training.
-var ofSteps = regexp.MustCompile(`^(?:(?:total|n|num)_)?(?:env_|train_|training_|environment_)?(?:timesteps|steps|frames)$|^max_(?:timesteps|train(?:ing)?_steps)$`)
+var ofSteps = pattern.MustCompile(`^(?:(?:total|n|num)_)?(?:env_|train_|training_|environment_)?(?:timesteps|steps|frames)$|^max_(?:timesteps|train(?:ing)?_steps)$`)
 
 // Environment returns the id of the environment that the best training makes by a name for it, or by a choice of its
 // arguments, and the file that has it; "" for none.
@@ -297,8 +297,8 @@ func (f *Finder) Steps() (number, from string) {
 }
 
 var (
-	epochsFlag   = regexp.MustCompile(`^(?:n_|num_|max_)?epochs?$`)
-	perEpochFlag = regexp.MustCompile(`^(?:steps?_per_epoch|epoch_(?:num_)?steps)$`)
+	epochsFlag   = pattern.MustCompile(`^(?:n_|num_|max_)?epochs?$`)
+	perEpochFlag = pattern.MustCompile(`^(?:steps?_per_epoch|epoch_(?:num_)?steps)$`)
 )
 
 // ofEpochs returns the product of the arguments for the epochs of the best training and the steps of each, if the command

@@ -1,17 +1,17 @@
 package programs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
 	// makesWorld is a call that makes an environment by its id, perhaps with arguments for it.
-	makesWorld = regexp.MustCompile(`\b(?:(?:gym|gymnasium)\.make(?:_vec)?|make_vec_env)\(`)
+	makesWorld = pattern.MustCompile(`\b(?:(?:gym|gymnasium)\.make(?:_vec)?|make_vec_env)\(`)
 	// notOfWorld are the arguments of such a call that do not change what the agent sees and does.
 	notOfWorld = strings.Fields("id env_id render_mode disable_env_checker apply_api_compatibility autoreset n_envs num_envs seed start_index monitor_dir monitor_kwargs vec_env_cls vec_env_kwargs vectorization_mode vector_kwargs")
 )

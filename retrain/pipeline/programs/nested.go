@@ -2,10 +2,10 @@ package programs
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
@@ -13,7 +13,7 @@ import (
 const maxNested = 20
 
 // onPath is code that has Python look for modules in a directory of the repository, if it runs at its root.
-var onPath = regexp.MustCompile(`\bsys\.path\.(?:append\(|insert\(\s*\d+\s*,)\s*["'](?:\./)?([A-Za-z][\w/-]*)["']`)
+var onPath = pattern.MustCompile(`\bsys\.path\.(?:append\(|insert\(\s*\d+\s*,)\s*["'](?:\./)?([A-Za-z][\w/-]*)["']`)
 
 // nest notes the directories below the root that have packages beside packaging of their own: people install them, and the
 // image, which does not, must be told where they are.
@@ -71,9 +71,9 @@ func (a place) project() string {
 }
 
 var (
-	testName   = regexp.MustCompile(`(^|/)test_[^/]*$`)
-	ofOwnTests = regexp.MustCompile(`(?m)^def test_\w+\(\):`) // which need nothing from outside
-	ofTests    = regexp.MustCompile(`\bpytest\b|\bunittest\b|(?m)^[ \t]*(?:async )?def test_\w*\(`)
+	testName   = pattern.MustCompile(`(^|/)test_[^/]*$`)
+	ofOwnTests = pattern.MustCompile(`(?m)^def test_\w+\(\):`) // which need nothing from outside
+	ofTests    = pattern.MustCompile(`\bpytest\b|\bunittest\b|(?m)^[ \t]*(?:async )?def test_\w*\(`)
 )
 
 // triesModel reports whether a file that is named like a test, but has none, tries out a model.
@@ -84,7 +84,7 @@ func (f *Finder) triesModel(file string) bool {
 }
 
 // viewer is code that opens the viewer of a simulator.
-var viewer = regexp.MustCompile(`\blaunch_passive\(|\bviewer\.launch\(|\bMjViewer\(|\bp(?:ybullet)?\.GUI\b`)
+var viewer = pattern.MustCompile(`\blaunch_passive\(|\bviewer\.launch\(|\bMjViewer\(|\bp(?:ybullet)?\.GUI\b`)
 
 // showsByImport reports whether a program renders what a file that it imports shows in a viewer.
 func (f *Finder) showsByImport(p *program) bool {
@@ -94,10 +94,10 @@ func (f *Finder) showsByImport(p *program) bool {
 }
 
 // asideDirectory is a directory of what is beside the point.
-var asideDirectory = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)/`)
+var asideDirectory = pattern.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)/`)
 
 // savesInside is a call that writes a file in a directory, by a text that names both.
-var savesInside = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|\bsave|\.savefig|\.to_csv)\([^\n]*?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/[^"'\n/]+["']`)
+var savesInside = pattern.MustCompile(`(?:\.save|_save|save_\w+|\.dump|\bsave|\.savefig|\.to_csv)\([^\n]*?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/[^"'\n/]+["']`)
 
 // makes returns the words of a shell that make the directories that a program in $WORK writes into, if neither it nor a
 // file that it leads to makes directories; "" for none.

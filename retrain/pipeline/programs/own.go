@@ -2,16 +2,16 @@ package programs
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
 // noModel is a file of settings, data or code.
-var noModel = regexp.MustCompile(`(?i)\.(?:ya?ml|json[lc]?|toml|cfg|conf|ini|txt|md|csv|tsv|parquet|xml|urdf|py|sh)$`)
+var noModel = pattern.MustCompile(`(?i)\.(?:ya?ml|json[lc]?|toml|cfg|conf|ini|txt|md|csv|tsv|parquet|xml|urdf|py|sh)$`)
 
 // committed reports whether the default of an argument for a model is a file of the repository: a model of another
 // training, which an evaluation must not take for the new one.
@@ -71,8 +71,8 @@ func (f *Finder) resultsInWork(p *program, model *modules.Option, args []string)
 
 var (
 	// ofGPU is an argument that turns a GPU on.
-	ofGPU = regexp.MustCompile(`^(?:use_?|with_?|enable_?)?(?:gpu|cuda)$`)
-	isOne = regexp.MustCompile(`^--[\w-]+$`)
+	ofGPU = pattern.MustCompile(`^(?:use_?|with_?|enable_?)?(?:gpu|cuda)$`)
+	isOne = pattern.MustCompile(`^--[\w-]+$`)
 )
 
 // turnsGPUOn reports whether an argument of a page, by its index, turns a GPU on, which a pipeline without training.gpu

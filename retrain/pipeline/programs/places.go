@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -78,18 +79,18 @@ func (f *Finder) importsSource(p *program) bool {
 }
 
 var (
-	aboveLiteral = regexp.MustCompile(`["']((?:\.\./)+[\w./-]+)["']`)
-	textLiteral  = regexp.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|tsv|xml|npz|npy|pkl|txt|parquet|feather|h5|hdf5|urdf|gz))["']`)
+	aboveLiteral = pattern.MustCompile(`["']((?:\.\./)+[\w./-]+)["']`)
+	textLiteral  = pattern.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|tsv|xml|npz|npy|pkl|txt|parquet|feather|h5|hdf5|urdf|gz))["']`)
 )
 
 // assetLiteral is what a game shows and plays, in a directory below that in which the program runs.
-var assetLiteral = regexp.MustCompile(`\(\s*f?["'](?:\./)?((?:[\w-]+/)*[\w -]+\.(?:ttf|otf|png|jpe?g|bmp|wav|ogg|mp3|obj|stl|sdf|tmx))["']`)
+var assetLiteral = pattern.MustCompile(`\(\s*f?["'](?:\./)?((?:[\w-]+/)*[\w -]+\.(?:ttf|otf|png|jpe?g|bmp|wav|ogg|mp3|obj|stl|sdf|tmx))["']`)
 
 // dirLiteral is a directory that code composes the path of a file with, or keeps as a constant.
-var dirLiteral = regexp.MustCompile(`(?:(?:\.join|\bPath|\bi?glob|\blistdir|\bscandir|\bopen|\bread_\w+|\bload\w*)\(\s*|\b[A-Z][A-Z_]*\s*=\s*)f?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?(?:["']|/[^"'\n]*["'])`)
+var dirLiteral = pattern.MustCompile(`(?:(?:\.join|\bPath|\bi?glob|\blistdir|\bscandir|\bopen|\bread_\w+|\bload\w*)\(\s*|\b[A-Z][A-Z_]*\s*=\s*)f?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?(?:["']|/[^"'\n]*["'])`)
 
 // dirBelow is a directory that code puts below a path: Path(root) / "configs".
-var dirBelow = regexp.MustCompile(`[\w)][ \t]*/[ \t]*["']([\w-]+(?:/[\w-]+)*)/?["']`)
+var dirBelow = pattern.MustCompile(`[\w)][ \t]*/[ \t]*["']([\w-]+(?:/[\w-]+)*)/?["']`)
 
 // withImports returns the file of a program, and those that it imports.
 func (f *Finder) withImports(p *program) []string {
@@ -153,12 +154,12 @@ func (f *Finder) readsBeside(p *program) bool {
 
 var (
 	// fileInside is a file in a directory, by a name that may be composed, which a training writes or reads.
-	fileInside = regexp.MustCompile(`["'](?:\./)?([\w-]+)/(?:[\w-]+/)*[^"'\s/]+\.(?:pkl|pickle|pth?|npy|npz|csv|json|txt|log|png|jpe?g|pdf|svg|html|h5|hdf5|zip|onnx|ckpt|parquet|mp4|gif)["']`)
+	fileInside = pattern.MustCompile(`["'](?:\./)?([\w-]+)/(?:[\w-]+/)*[^"'\s/]+\.(?:pkl|pickle|pth?|npy|npz|csv|json|txt|log|png|jpe?g|pdf|svg|html|h5|hdf5|zip|onnx|ckpt|parquet|mp4|gif)["']`)
 	// dirConstant is a directory of models or data that a module keeps as a constant.
-	dirConstant = regexp.MustCompile(`(?m)^(?:\w+_)?(?i:models?|data|weights|checkpoints?|logs?|dir|path|folder)(?:_(?i:dir|path|folder))?[ \t]*=[ \t]*["'](?:\./)?([\w-]+)/?["'][ \t]*$`)
+	dirConstant = pattern.MustCompile(`(?m)^(?:\w+_)?(?i:models?|data|weights|checkpoints?|logs?|dir|path|folder)(?:_(?i:dir|path|folder))?[ \t]*=[ \t]*["'](?:\./)?([\w-]+)/?["'][ \t]*$`)
 	// composes matches code before a file name that is only a part of the path that it builds.
-	composes       = regexp.MustCompile(`(?:\bjoin(?:path)?\([^\n]*|[/+]\s*f?)$`)
-	makesDirectory = regexp.MustCompile(`\b(?:makedirs|mkdir)\(`)
+	composes       = pattern.MustCompile(`(?:\bjoin(?:path)?\([^\n]*|[/+]\s*f?)$`)
+	makesDirectory = pattern.MustCompile(`\b(?:makedirs|mkdir)\(`)
 )
 
 // besideIfNeeded returns a place of a program, or the copy of the project in $WORK if it writes into directories of the
@@ -196,10 +197,10 @@ func (f *Finder) writesInside(p *program) bool {
 }
 
 var (
-	ofModelName = regexp.MustCompile(`(?i)^(?:best_?|final_?|last_?)?(?:model|policy|agent|actor|net|network|weights|q_?net\w*|dqn|ppo|sac|td3|ddpg|a2c)[\w-]*$`)
-	savesAt     = regexp.MustCompile(`\.save\(\s*([A-Za-z_][\w.]*)\s*[,)]`)
-	savesObject = regexp.MustCompile(`\b(?:torch|th|pickle|joblib|dill|cloudpickle|np|numpy|jnp|tf)$`)
-	saveMethod  = regexp.MustCompile(`\bdef save\w*\(([^()\n]*)\)`)
+	ofModelName = pattern.MustCompile(`(?i)^(?:best_?|final_?|last_?)?(?:model|policy|agent|actor|net|network|weights|q_?net\w*|dqn|ppo|sac|td3|ddpg|a2c)[\w-]*$`)
+	savesAt     = pattern.MustCompile(`\.save\(\s*([A-Za-z_][\w.]*)\s*[,)]`)
+	savesObject = pattern.MustCompile(`\b(?:torch|th|pickle|joblib|dill|cloudpickle|np|numpy|jnp|tf)$`)
+	saveMethod  = pattern.MustCompile(`\bdef save\w*\(([^()\n]*)\)`)
 )
 
 // namedModel returns the name of the file that a training leaves its model in, in a directory that it composes; "" if it
@@ -240,7 +241,7 @@ func (f *Finder) namedModel(p *program) string {
 }
 
 // belowFolder is code that puts a name below a directory; other names end what comes before them.
-var belowFolder = regexp.MustCompile(`(?:folder|dir|path)\w*[ \t]*\+[ \t]*$`)
+var belowFolder = pattern.MustCompile(`(?:folder|dir|path)\w*[ \t]*\+[ \t]*$`)
 
 // valueOfName returns the code that a name is set to, "" for none.
 func valueOfName(text, name string) string {

@@ -5,13 +5,12 @@ import (
 	"cmp"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
-
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -21,9 +20,9 @@ const Placeholder = "CHANGE-ME"
 
 // The names of files that are shared with the rest of a proposal.
 var (
-	guarded  = regexp.MustCompile(`(?m)^if[ \t(]*(?:__name__[ \t]*==[ \t]*["']__main__["']|["']__main__["'][ \t]*==[ \t]*__name__)`)
-	ofParts  = regexp.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
-	settings = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
+	guarded  = pattern.MustCompile(`(?m)^if[ \t(]*(?:__name__[ \t]*==[ \t]*["']__main__["']|["']__main__["'][ \t]*==[ \t]*__name__)`)
+	ofParts  = pattern.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
+	settings = pattern.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
 )
 
 // Finder finds the programs of a repository that train and evaluate, by reading alone. It is large because each step of
@@ -181,15 +180,15 @@ func (p program) names() []string {
 }
 
 var (
-	anyCall = regexp.MustCompile(`(?m)^(?:[a-z_][\w., ]*=[ \t]*)?[A-Za-z_]\w*(?:\.\w+)*\(`)
-	topCall = regexp.MustCompile(`(?m)^(?:\w[\w., ]*=\s*)?[\w.]*(?:learn|train|fit|run|main|evaluate|evaluate_policy|test|play)\(`)
-	doesIt  = regexp.MustCompile(`\.(?:learn|fit|backward)\(|\.train\(\w*\)|_trainer\(|Trainer\(|evaluate_policy\(|\.predict\(`)
+	anyCall = pattern.MustCompile(`(?m)^(?:[a-z_][\w., ]*=[ \t]*)?[A-Za-z_]\w*(?:\.\w+)*\(`)
+	topCall = pattern.MustCompile(`(?m)^(?:\w[\w., ]*=\s*)?[\w.]*(?:learn|train|fit|run|main|evaluate|evaluate_policy|test|play)\(`)
+	doesIt  = pattern.MustCompile(`\.(?:learn|fit|backward)\(|\.train\(\w*\)|_trainer\(|Trainer\(|evaluate_policy\(|\.predict\(`)
 	// loadsWeights and stepsAny are what a script does that evaluates a model; one that is named for its training steps too.
-	loadsWeights = regexp.MustCompile(`\b(?:load_state_dict|load_model|load_weights|torch\.load|pickle\.load)\(`)
-	stepsAny     = regexp.MustCompile(`\w\.step\(`)
-	collects     = regexp.MustCompile(`\.collect\(|\bevaluate\w*\(|\brollout\w*\(`)
-	runName      = regexp.MustCompile(`^(train|main|run|eval|evaluate|enjoy|test|play|learn)([_-][\w-]*)?\.py$`)
-	notOwn       = regexp.MustCompile(`(^|/)(setup|conftest|conf|noxfile|versioneer|fabfile|tasks|__init__|dodo)\.py$`)
+	loadsWeights = pattern.MustCompile(`\b(?:load_state_dict|load_model|load_weights|torch\.load|pickle\.load)\(`)
+	stepsAny     = pattern.MustCompile(`\w\.step\(`)
+	collects     = pattern.MustCompile(`\.collect\(|\bevaluate\w*\(|\brollout\w*\(`)
+	runName      = pattern.MustCompile(`^(train|main|run|eval|evaluate|enjoy|test|play|learn)([_-][\w-]*)?\.py$`)
+	notOwn       = pattern.MustCompile(`(^|/)(setup|conftest|conf|noxfile|versioneer|fabfile|tasks|__init__|dodo)\.py$`)
 )
 
 // candidates returns the programs of a repository.
@@ -274,10 +273,10 @@ func (f *Finder) expand(file string, start []string) []program {
 	return out
 }
 
-var asidePath = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
+var asidePath = pattern.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 
 // onlyShows is a program that may show anything: a model, or a picture.
-var onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
+var onlyShows = pattern.MustCompile(`render|show|visuali|watch`)
 
 // needsScreen reports whether a program opens a window that no argument of it forbids, and no environment variable. Env is
 // its environment.
@@ -289,9 +288,9 @@ func (f *Finder) needsScreen(p *program, env string) bool {
 }
 
 var (
-	steps   = regexp.MustCompile(`\benv\w*\.(?:step|reset|render)\(|\.action_space\.sample\(`)
-	ofGym   = regexp.MustCompile(`(?m)^class \w+\((?:[\w., ]*\b)?(?:gym|gymnasium|pettingzoo)?\.?(?:\w*Env|Environment)\)`)
-	noWords = regexp.MustCompile(`(?i)train|learn|optimi[sz]e|\bfit\(|backward|run|main\(|launch|start`)
+	steps   = pattern.MustCompile(`\benv\w*\.(?:step|reset|render)\(|\.action_space\.sample\(`)
+	ofGym   = pattern.MustCompile(`(?m)^class \w+\((?:[\w., ]*\b)?(?:gym|gymnasium|pettingzoo)?\.?(?:\w*Env|Environment)\)`)
+	noWords = pattern.MustCompile(`(?i)train|learn|optimi[sz]e|\bfit\(|backward|run|main\(|launch|start`)
 )
 
 // demonstrates reports whether a program only shows what is there: it loads a model or makes an environment, and
@@ -528,7 +527,7 @@ func (f *Finder) absentEvaluation(training *program) []program {
 	return nil
 }
 
-var idInArgument = regexp.MustCompile(`^(?:[\w-]+=)?((?:[\w.-]+/)?[A-Za-z][\w.]*-v[0-9]+)$`)
+var idInArgument = pattern.MustCompile(`^(?:[\w-]+=)?((?:[\w.-]+/)?[A-Za-z][\w.]*-v[0-9]+)$`)
 
 func ranked(out []program) []program {
 	slices.SortStableFunc(out, func(a, b program) int {
@@ -661,7 +660,7 @@ func notTraining(flags []modules.Option) []string {
 	return out
 }
 
-var trainsToo = regexp.MustCompile(`^(?:do_|run_|is_)?train(?:ing)?$`)
+var trainsToo = pattern.MustCompile(`^(?:do_|run_|is_)?train(?:ing)?$`)
 
 // Program is one that could train, or evaluate.
 type Program struct {

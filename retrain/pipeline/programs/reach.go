@@ -3,11 +3,11 @@ package programs
 import (
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Import is a module of no file of the repository, and the file that imports it as soon as it is imported itself.
@@ -17,8 +17,8 @@ type Import struct{ Module, File string }
 const maxReached = 500
 
 var (
-	atOnce     = regexp.MustCompile(`(?m)^(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
-	modulesOfC = regexp.MustCompile(`\bfrom ([\w.]+) import`)
+	atOnce     = pattern.MustCompile(`(?m)^(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
+	modulesOfC = pattern.MustCompile(`\bfrom ([\w.]+) import`)
 )
 
 // Imports returns the modules that the best programs import at once on any way through the repository, or under a

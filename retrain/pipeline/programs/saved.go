@@ -3,12 +3,12 @@ package programs
 import (
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -20,7 +20,7 @@ func (f *Finder) savesNothing(p *program) bool {
 }
 
 // ofData is an argument for what a program reads from a repository.
-var ofData = regexp.MustCompile(`(?:^|_)(?:data|datasets?|demos?|instances?|inputs?|assets|maps?|scenarios?|levels?|motions?|urdf|xml|csv)(?:_|$)`)
+var ofData = pattern.MustCompile(`(?:^|_)(?:data|datasets?|demos?|instances?|inputs?|assets|maps?|scenarios?|levels?|motions?|urdf|xml|csv)(?:_|$)`)
 
 // asides returns what a person must know of a training: a path that the image lacks, or that it does not end, or saves
 // nothing.

@@ -3,16 +3,16 @@ package programs
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
-	scriptLine    = regexp.MustCompile(`(?m)^\s*"?([\w.-]+)"?\s*=\s*(?:\{[^}\n]*(?:reference|callable)\s*=\s*)?["']([\w.]+):([\w.]+)["']`)
-	scriptQuoted  = regexp.MustCompile(`([\w.-]+)\s*=\s*([\w.]+):([\w.]+)`)
-	joinedStrings = regexp.MustCompile(`["']\s*\n\s*["']`)
+	scriptLine    = pattern.MustCompile(`(?m)^\s*"?([\w.-]+)"?\s*=\s*(?:\{[^}\n]*(?:reference|callable)\s*=\s*)?["']([\w.]+):([\w.]+)["']`)
+	scriptQuoted  = pattern.MustCompile(`([\w.-]+)\s*=\s*([\w.]+):([\w.]+)`)
+	joinedStrings = pattern.MustCompile(`["']\s*\n\s*["']`)
 )
 
 // console takes the console scripts that the packaging declares: the function that each runs, as MODULE:FUNCTION.

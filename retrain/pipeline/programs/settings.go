@@ -2,20 +2,20 @@ package programs
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
 	// readsSettings is code that reads a file of settings.
-	readsSettings = regexp.MustCompile(`^(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load|(?:\w+\.)?(?:load|read|get)_(?:config|cfg|yaml|settings|params|hyperparams)\w*)\(`)
-	passesOn      = regexp.MustCompile(`^(?:update|apply|merge|override|with|parse|process|resolve|deep)\w*\(\s*`)
+	readsSettings = pattern.MustCompile(`^(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load|(?:\w+\.)?(?:load|read|get)_(?:config|cfg|yaml|settings|params|hyperparams)\w*)\(`)
+	passesOn      = pattern.MustCompile(`^(?:update|apply|merge|override|with|parse|process|resolve|deep)\w*\(\s*`)
 	// returnsSettings is code of a function that reads a file of settings.
-	returnsSettings = regexp.MustCompile(`\b(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load)\(`)
-	namesSettings   = regexp.MustCompile(`["']((?:\.?[\w-]+/)*[\w.-]+\.ya?ml)["']`)
+	returnsSettings = pattern.MustCompile(`\b(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load)\(`)
+	namesSettings   = pattern.MustCompile(`["']((?:\.?[\w-]+/)*[\w.-]+\.ya?ml)["']`)
 )
 
 // readsSettings reports whether code reads a file of settings, also by a function of the repository.

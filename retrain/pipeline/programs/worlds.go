@@ -3,18 +3,18 @@ package programs
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
-	classLine = regexp.MustCompile(`(?m)^class (\w+)\(([^()\n]*)\)`)
-	baseOfGym = regexp.MustCompile(`^(?:(?:gym|gymnasium)\.)?(?:Env|Wrapper|(?:Observation|Action|Reward)Wrapper)$`)
-	makesByID = regexp.MustCompile(`\b(?:gym|gymnasium)\.make(?:_vec)?\(|(?:^|[^.\w])make\(|\bmake_(?:vec|atari)_env\(`)
+	classLine = pattern.MustCompile(`(?m)^class (\w+)\(([^()\n]*)\)`)
+	baseOfGym = pattern.MustCompile(`^(?:(?:gym|gymnasium)\.)?(?:Env|Wrapper|(?:Observation|Action|Reward)Wrapper)$`)
+	makesByID = pattern.MustCompile(`\b(?:gym|gymnasium)\.make(?:_vec)?\(|(?:^|[^.\w])make\(|\bmake_(?:vec|atari)_env\(`)
 )
 
 const (
@@ -55,7 +55,7 @@ func (f *Finder) DefaultWorld() string {
 }
 
 // ofSettings is an argument for a file of settings.
-var ofSettings = regexp.MustCompile(`(?:^|_)(?:config|cfg|conf|settings)(?:_file|_path)?$`)
+var ofSettings = pattern.MustCompile(`(?:^|_)(?:config|cfg|conf|settings)(?:_file|_path)?$`)
 
 // NeedsSettings reports whether the first training does not run without a file of settings: what it trains, and where, is
 // then not in its code.

@@ -1,12 +1,13 @@
 package pytext
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // leaves matches a statement that leaves a function.
-var leaves = regexp.MustCompile(`(?m)^[ \t]+(?:return\b|(?:sys\.)?exit\()`)
+var leaves = pattern.MustCompile(`(?m)^[ \t]+(?:return\b|(?:sys\.)?exit\()`)
 
 // IndentOf returns the width of the indentation of a line.
 func IndentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }

@@ -3,8 +3,9 @@ package pytext
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Code returns a Python program without comments and docstrings, whose examples do not say what the program does. It
@@ -35,7 +36,7 @@ func Code(text []byte) []byte {
 }
 
 // describesArguments matches code that reads its arguments from the module's docstring, which is therefore kept.
-var describesArguments = regexp.MustCompile(`\bdocopt\(\s*(?:doc\s*=\s*)?__doc__`)
+var describesArguments = pattern.MustCompile(`\bdocopt\(\s*(?:doc\s*=\s*)?__doc__`)
 
 const (
 	whiteSpace = " \t\r\n\v\f"
@@ -87,7 +88,7 @@ func TopLevel(text string) string {
 	return out.String()
 }
 
-var definition = regexp.MustCompile(`^(?:async[ \t]+)?(?:def|class)\b|^@`)
+var definition = pattern.MustCompile(`^(?:async[ \t]+)?(?:def|class)\b|^@`)
 
 // Words splits a line at spaces and tabs outside of quotes. It stops at a closing parenthesis.
 func Words(line string) []string {

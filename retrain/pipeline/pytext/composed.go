@@ -3,6 +3,8 @@ package pytext
 import (
 	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // The ways in which code composes a path: %s stands for an argument, and the group is what precedes or follows it.
@@ -27,7 +29,7 @@ func composed(text, way, argument string) (string, bool) {
 }
 
 // madeBelow matches code that creates directories with a relative path that it composes itself.
-var madeBelow = regexp.MustCompile(`\b(?:makedirs|mkdir)\(\s*f?["'][^/"']|(?m:^[ \t]*(\w+)[ \t]*=[ \t]*(?:Path|os\.path\.join)\(f?["'][^/"'])`)
+var madeBelow = pattern.MustCompile(`\b(?:makedirs|mkdir)\(\s*f?["'][^/"']|(?m:^[ \t]*(\w+)[ \t]*=[ \t]*(?:Path|os\.path\.join)\(f?["'][^/"'])`)
 
 // MakesDirectories reports whether a program creates directories in its working directory that no argument names.
 func MakesDirectories(text string) bool {
@@ -39,7 +41,7 @@ func MakesDirectories(text string) bool {
 	return false
 }
 
-var assignsSetting = regexp.MustCompile(`(?m)^[ \t]*(?:self\.)?\w+\.([\w.]+)[ \t]*=[^=]`)
+var assignsSetting = pattern.MustCompile(`(?m)^[ \t]*(?:self\.)?\w+\.([\w.]+)[ \t]*=[^=]`)
 
 // AssignsSetting reports whether a program assigns a setting itself, so that the user need not set it.
 func AssignsSetting(text, name string) bool {

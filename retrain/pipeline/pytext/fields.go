@@ -3,6 +3,8 @@ package pytext
 import (
 	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Fields returns the source of the default values of a field in the classes of a file: numbers, strings, True, False
@@ -29,7 +31,7 @@ func SpeaksOfCommands(text string) bool {
 	return false
 }
 
-var suffixOfClick = regexp.MustCompile(`_(command|cmd|group|grp)$`)
+var suffixOfClick = pattern.MustCompile(`_(command|cmd|group|grp)$`)
 
 // CommandOf returns the command name that click or typer derives from the name of a function.
 func CommandOf(name string, click bool) string {

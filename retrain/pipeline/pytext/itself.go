@@ -1,19 +1,20 @@
 package pytext
 
 import (
-	"regexp"
 	"slices"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
 	// rootOfFile matches a constant, or a function without arguments, for a directory above its own file.
-	rootOfFile = regexp.MustCompile(`(?m)^(?:(\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[^\n]*\b__file__\b|def (\w+)\(\)[^\n]*:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*\n){0,10}?[ \t]+return [^\n]*\b__file__\b)`)
+	rootOfFile = pattern.MustCompile(`(?m)^(?:(\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[^\n]*\b__file__\b|def (\w+)\(\)[^\n]*:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*\n){0,10}?[ \t]+return [^\n]*\b__file__\b)`)
 	// fileOfItself matches a constant for a path below the directory of its own file.
-	fileOfItself = regexp.MustCompile(`(?m)^(\w+)[ \t]*=[^\n]*\b__file__\b[^\n]*["'][^"'\n]+["']`)
+	fileOfItself = pattern.MustCompile(`(?m)^(\w+)[ \t]*=[^\n]*\b__file__\b[^\n]*["'][^"'\n]+["']`)
 	// belowRoot matches a path below such a directory, with the constant or argument that it is assigned to.
-	belowRoot = regexp.MustCompile(`(?m)(^|[(,]\s*)(\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[ \t]*(?:str\(|os\.path\.join\(|Path\()*(\w+)(?:\(\))?[ \t]*[,/][ \t]*f?["']`)
+	belowRoot = pattern.MustCompile(`(?m)(^|[(,]\s*)(\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[ \t]*(?:str\(|os\.path\.join\(|Path\()*(\w+)(?:\(\))?[ \t]*[,/][ \t]*f?["']`)
 	// OfResults matches the usual names of directories for the output of a training.
-	OfResults = regexp.MustCompile(`(?i)save|out|log|model|checkpoint|ckpt|result|run|weight|^local_dir$|storage|artifact`)
+	OfResults = pattern.MustCompile(`(?i)save|out|log|model|checkpoint|ckpt|result|run|weight|^local_dir$|storage|artifact`)
 )
 
 // maxRoots bounds the number of names that are examined.
@@ -30,7 +31,7 @@ func WritesBesideItself(texts []string) bool {
 	}
 	for _, text := range texts {
 		for _, m := range fileOfItself.FindAllStringSubmatch(text, maxRoots) {
-			if writesTo(texts, m[1]) || regexp.MustCompile(`\b(?:open\([ \t]*`+m[1]+`[ \t]*,[ \t]*["'][awx]|to_csv\([ \t]*`+m[1]+`\b|makedirs\(os\.path\.dirname\(`+m[1]+`\b)`).MatchString(text) {
+			if writesTo(texts, m[1]) || pattern.MustCompile(`\b(?:open\([ \t]*`+m[1]+`[ \t]*,[ \t]*["'][awx]|to_csv\([ \t]*`+m[1]+`\b|makedirs\(os\.path\.dirname\(`+m[1]+`\b)`).MatchString(text) {
 				return true
 			}
 		}
@@ -50,6 +51,6 @@ func WritesBesideItself(texts []string) bool {
 
 // writesTo reports whether files create the directory of a constant, or save something there.
 func writesTo(texts []string, constant string) bool {
-	writes := regexp.MustCompile(`\b` + constant + `\.mkdir\(|\bfor (?:\w+) in [(\[][^()\[\]]*\b` + constant + `\b[^()\[\]]*[)\]]:\s+(?:\w+\.mkdir|[\w.]*\bmakedirs)\(|\bmakedirs\([ \t]*` + constant + `\b|(?:save|dump)\w*\([^\n]*\b` + constant + `\b`)
+	writes := pattern.MustCompile(`\b` + constant + `\.mkdir\(|\bfor (?:\w+) in [(\[][^()\[\]]*\b` + constant + `\b[^()\[\]]*[)\]]:\s+(?:\w+\.mkdir|[\w.]*\bmakedirs)\(|\bmakedirs\([ \t]*` + constant + `\b|(?:save|dump)\w*\([^\n]*\b` + constant + `\b`)
 	return slices.ContainsFunc(texts, writes.MatchString)
 }

@@ -2,8 +2,9 @@ package pytext
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // maxCode bounds the code of a notebook in bytes. It is the same limit as for a Python file.
@@ -35,7 +36,7 @@ func NotebookPython(text []byte) string {
 	return ""
 }
 
-var shortOf = regexp.MustCompile(`^(3\.[0-9]+)(?:\.|$)`)
+var shortOf = pattern.MustCompile(`^(3\.[0-9]+)(?:\.|$)`)
 
 // notebook returns the lines of a notebook's Python code, or of its commands.
 func notebook(text []byte, commands bool) []byte {

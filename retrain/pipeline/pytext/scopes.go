@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Scopes resolves which values the names of a program have at a place in it.
@@ -35,12 +37,12 @@ type Use struct {
 const targets = `([A-Za-z_]\w*(?:[ \t]*\.[ \t]*[A-Za-z_]\w*)*)`
 
 var (
-	setsOne  = regexp.MustCompile(`^` + targets + `[ \t]*(?::[^=\n]+)?(=)[ \t]*(?:[^=]|$)`)
-	computes = regexp.MustCompile(`^` + targets + `[ \t]*(?:\*\*|//|<<|>>|[-+*/%@&|^])=`)
-	changes  = regexp.MustCompile(`^(?:del[ \t]+)?` + targets + `(?:[ \t]*\[.*\][ \t]*(?:\*\*|//|[-+*/%|&^])?=(?:[^=]|$)|\.(?:update|pop|popitem|setdefault|clear|append|extend|insert|remove)\()`)
-	setsMany = regexp.MustCompile(`^(?:(?:async[ \t]+)?for[ \t]+(.+?)[ \t]+in\b|global[ \t]+(.+)$|del[ \t]+([\w, \t]+)$|([(\[]?[\w.* \t]+,[\w.,*() \t\]]*)=(?:[^=]|$))`)
-	target   = regexp.MustCompile(targets)
-	begins   = regexp.MustCompile(`^(?:async[ \t]+)?(\w+)[ \t]*`)
+	setsOne  = pattern.MustCompile(`^` + targets + `[ \t]*(?::[^=\n]+)?(=)[ \t]*(?:[^=]|$)`)
+	computes = pattern.MustCompile(`^` + targets + `[ \t]*(?:\*\*|//|<<|>>|[-+*/%@&|^])=`)
+	changes  = pattern.MustCompile(`^(?:del[ \t]+)?` + targets + `(?:[ \t]*\[.*\][ \t]*(?:\*\*|//|[-+*/%|&^])?=(?:[^=]|$)|\.(?:update|pop|popitem|setdefault|clear|append|extend|insert|remove)\()`)
+	setsMany = pattern.MustCompile(`^(?:(?:async[ \t]+)?for[ \t]+(.+?)[ \t]+in\b|global[ \t]+(.+)$|del[ \t]+([\w, \t]+)$|([(\[]?[\w.* \t]+,[\w.,*() \t\]]*)=(?:[^=]|$))`)
+	target   = pattern.MustCompile(targets)
+	begins   = pattern.MustCompile(`^(?:async[ \t]+)?(\w+)[ \t]*`)
 	spaces   = strings.NewReplacer(" ", "", "\t", "")
 )
 
@@ -284,7 +286,7 @@ func (s *Scopes) isLocal(function int, name string) bool {
 	return local
 }
 
-var parameterAt = regexp.MustCompile(`^\s*\**(\w+)\s*(?::[^=]*)?(=?)\s*`)
+var parameterAt = pattern.MustCompile(`^\s*\**(\w+)\s*(?::[^=]*)?(=?)\s*`)
 
 // maxHeader bounds the length in bytes of a function's parameters.
 const maxHeader = 4000

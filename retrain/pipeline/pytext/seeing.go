@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
-	"regexp"
 	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Seeing is what a file says about how Stable-Baselines3 networks process observations.
@@ -54,16 +55,16 @@ func Agreed(all iter.Seq[Seeing]) Seeing {
 }
 
 var (
-	namedPolicy   = regexp.MustCompile(`\b(?:ActorCritic)?(Mlp|Cnn|MultiInput)Policy\b`)
-	defaultPolicy = regexp.MustCompile(`default\s*=\s*["'](Mlp|Cnn|MultiInput)Policy["']`)
-	givenPolicy   = regexp.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(\s*(?:policy\s*=\s*)?["']?(?:ActorCritic)?(?:(Mlp|Cnn|MultiInput)Policy\b|([A-Z]\w*Policy)\s*,)`)
-	eitherPolicy  = regexp.MustCompile(`["']((?:Mlp|Cnn|MultiInput)Policy)["']\s+if\b[^\n]*?(?:\n[^\n]*?)?\belse\s+["']((?:Mlp|Cnn|MultiInput)Policy)["']`)
-	setPolicy     = regexp.MustCompile(`(?m)\bpolicy\w*["']?\s*[:=]\s*["']?(Mlp|Cnn|MultiInput)Policy\b`)
-	stacks        = regexp.MustCompile(`\b(?:Vec)?FrameStack(?:Observation)?\(`)
-	stackedLast   = regexp.MustCompile(`\b(?:Vec)?FrameStack(?:Observation)?\([^\n]*,\s*([0-9]+)\s*\)`)
-	stacked       = regexp.MustCompile(`\b(?:n[_-]stack|num[_-]stack|stack[_-]size|frame[_-]stack|n[_-]frames)["']?\s*(?:,[^\n]*default\s*=\s*|:\s*int\s*=\s*|[:=]\s*)([0-9]+)`)
-	setsFrames    = regexp.MustCompile(`(?m)^\s*frame_stack\s*:`)
-	ofAtari       = regexp.MustCompile(`\bmake_atari_env\(|\bAtariWrapper\(|\bAtariPreprocessing\(|(?m)^\s*(?:-|env_wrapper:)\s*[\w.]*\.AtariWrapper\b`)
+	namedPolicy   = pattern.MustCompile(`\b(?:ActorCritic)?(Mlp|Cnn|MultiInput)Policy\b`)
+	defaultPolicy = pattern.MustCompile(`default\s*=\s*["'](Mlp|Cnn|MultiInput)Policy["']`)
+	givenPolicy   = pattern.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(\s*(?:policy\s*=\s*)?["']?(?:ActorCritic)?(?:(Mlp|Cnn|MultiInput)Policy\b|([A-Z]\w*Policy)\s*,)`)
+	eitherPolicy  = pattern.MustCompile(`["']((?:Mlp|Cnn|MultiInput)Policy)["']\s+if\b[^\n]*?(?:\n[^\n]*?)?\belse\s+["']((?:Mlp|Cnn|MultiInput)Policy)["']`)
+	setPolicy     = pattern.MustCompile(`(?m)\bpolicy\w*["']?\s*[:=]\s*["']?(Mlp|Cnn|MultiInput)Policy\b`)
+	stacks        = pattern.MustCompile(`\b(?:Vec)?FrameStack(?:Observation)?\(`)
+	stackedLast   = pattern.MustCompile(`\b(?:Vec)?FrameStack(?:Observation)?\([^\n]*,\s*([0-9]+)\s*\)`)
+	stacked       = pattern.MustCompile(`\b(?:n[_-]stack|num[_-]stack|stack[_-]size|frame[_-]stack|n[_-]frames)["']?\s*(?:,[^\n]*default\s*=\s*|:\s*int\s*=\s*|[:=]\s*)([0-9]+)`)
+	setsFrames    = pattern.MustCompile(`(?m)^\s*frame_stack\s*:`)
+	ofAtari       = pattern.MustCompile(`\bmake_atari_env\(|\bAtariWrapper\(|\bAtariPreprocessing\(|(?m)^\s*(?:-|env_wrapper:)\s*[\w.]*\.AtariWrapper\b`)
 )
 
 // usualFrames is the usual number of stacked Atari frames, and maxFrames the largest number that a pipeline accepts.
@@ -82,7 +83,7 @@ func SeeingOf(text []byte) Seeing {
 	}
 	if stacks.Match(text) || setsFrames.Match(text) {
 		s.Frames = usualFrames
-		for _, re := range []*regexp.Regexp{stackedLast, stacked} { // a named value takes precedence
+		for _, re := range []*pattern.Pattern{stackedLast, stacked} { // a named value takes precedence
 			if m := re.FindSubmatch(text); m != nil {
 				n, err := strconv.Atoi(string(m[1]))
 				if err == nil && n >= 1 && n <= maxFrames {
@@ -103,7 +104,7 @@ func policyOf(text []byte) (policy, own string) {
 		}
 		return "", string(m[2])
 	}
-	for _, re := range []*regexp.Regexp{defaultPolicy, setPolicy} {
+	for _, re := range []*pattern.Pattern{defaultPolicy, setPolicy} {
 		if m := re.FindSubmatch(text); m != nil {
 			return string(m[1]) + "Policy", ""
 		}

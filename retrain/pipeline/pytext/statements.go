@@ -1,8 +1,9 @@
 package pytext
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // statement is a logical line of a program. The statement that begins a block ends at its colon.
@@ -13,7 +14,7 @@ type statement struct {
 
 const blanks = " \t\f\r"
 
-var beginsBlock = regexp.MustCompile(`^(?:async[ \t]+)?(?:if|elif|else|for|while|with|try|except|finally|def|class|match|case)\b`)
+var beginsBlock = pattern.MustCompile(`^(?:async[ \t]+)?(?:if|elif|else|for|while|with|try|except|finally|def|class|match|case)\b`)
 
 // statements splits a program without comments into statements, in time proportional to its size.
 func statements(text string) []statement {

@@ -2,32 +2,32 @@ package pytext
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 var (
-	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:agent[_-]|env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|\btrain(?:ing)?[_-](?:time)?steps|--timesteps|timesteps_total|\bTOTAL_(?:TIME|ENV_|TRAIN_)?STEPS)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/\["'\] -]{1,200})`)
+	stepsArgument = pattern.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:agent[_-]|env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|\btrain(?:ing)?[_-](?:time)?steps|--timesteps|timesteps_total|\bTOTAL_(?:TIME|ENV_|TRAIN_)?STEPS)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/\["'\] -]{1,200})`)
 	// ofTraining matches names for the steps of a whole training.
-	ofTraining = regexp.MustCompile(`(?i)\.learn\(|total|timesteps|^train`)
+	ofTraining = pattern.MustCompile(`(?i)\.learn\(|total|timesteps|^train`)
 	// ofOwnLearner matches the arguments of a learner that does not belong to a library: learn then takes a batch
 	// instead of steps.
-	ofOwnLearner = regexp.MustCompile(`^\.learn\(\s*[\w.]*(?i:batch|gamma|buffer|memory|experience|trans|rate\b|sample)`)
+	ofOwnLearner = pattern.MustCompile(`^\.learn\(\s*[\w.]*(?i:batch|gamma|buffer|memory|experience|trans|rate\b|sample)`)
 	// ofEpisode matches names that may mean the steps of one episode in a program that counts episodes.
-	ofEpisode = regexp.MustCompile(`^max[_-]?(?:time)?steps`)
+	ofEpisode = pattern.MustCompile(`^max[_-]?(?:time)?steps`)
 	// ofRollout matches numbers that may be the steps of one rollout in a program that counts epochs.
-	ofRollout      = regexp.MustCompile(`^(?i)timesteps\b[^\n]*?=\s*[0-9]{1,4}[\s)]*$`)
-	countsEpisodes = regexp.MustCompile(`\b(?:train|n|num|max|total)_(?:train_)?episodes\b|\bn?episodes["']?[ \t]*[:=]`)
+	ofRollout      = pattern.MustCompile(`^(?i)timesteps\b[^\n]*?=\s*[0-9]{1,4}[\s)]*$`)
+	countsEpisodes = pattern.MustCompile(`\b(?:train|n|num|max|total)_(?:train_)?episodes\b|\bn?episodes["']?[ \t]*[:=]`)
 	// helped matches an argument with a numeric default and a help text.
-	helped  = regexp.MustCompile(`add_argument\([^\n]*?default\s*=\s*(?:int\()?([0-9][\w.+*]*)[^\n]*?help\s*=\s*["']([^"'\n]+)["']`)
-	ofAll   = regexp.MustCompile(`(?i)^(?:the )?(?:total |max(?:imum)? )?(?:number of )?(?:total |training |environment |env )*(?:time)?(?:steps|frames)\b`)
-	ofAPart = regexp.MustCompile(`(?i)between|before|after|every|each|\bper\b|interval|warm|rollout|until|episode|bootstrap|n-step|gradient`)
+	helped  = pattern.MustCompile(`add_argument\([^\n]*?default\s*=\s*(?:int\()?([0-9][\w.+*]*)[^\n]*?help\s*=\s*["']([^"'\n]+)["']`)
+	ofAll   = pattern.MustCompile(`(?i)^(?:the )?(?:total |max(?:imum)? )?(?:number of )?(?:total |training |environment |env )*(?:time)?(?:steps|frames)\b`)
+	ofAPart = pattern.MustCompile(`(?i)between|before|after|every|each|\bper\b|interval|warm|rollout|until|episode|bootstrap|n-step|gradient`)
 	// perEpoch and epochs match two numbers whose product is the steps of a training in some libraries.
-	perEpoch = regexp.MustCompile(`\b(?:steps?[_-]per[_-]epoch|epoch[_-]num[_-]steps)["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][\w.]*|[A-Z][A-Z0-9_]*)\b`)
-	epochs   = regexp.MustCompile(`["'\s(,](?:--)?(?:n[_-]|num[_-]|max[_-])?epochs?["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][0-9_]*|[A-Z][A-Z0-9_]*)\b`)
-	constant = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*([\w.()*+/ -]{1,200}?)[ \t\r]*(?:#[^\n]*)?$`)
+	perEpoch = pattern.MustCompile(`\b(?:steps?[_-]per[_-]epoch|epoch[_-]num[_-]steps)["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][\w.]*|[A-Z][A-Z0-9_]*)\b`)
+	epochs   = pattern.MustCompile(`["'\s(,](?:--)?(?:n[_-]|num[_-]|max[_-])?epochs?["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][0-9_]*|[A-Z][A-Z0-9_]*)\b`)
+	constant = pattern.MustCompile(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*([\w.()*+/ -]{1,200}?)[ \t\r]*(?:#[^\n]*)?$`)
 )
 
 // maxMatches bounds the number of matches per file.

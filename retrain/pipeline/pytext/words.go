@@ -1,13 +1,14 @@
 package pytext
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // Identifier matches a name without dots, including keywords.
-var Identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var Identifier = pattern.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 var keywords = strings.Fields("False None True and as assert async await break class continue def del elif else except finally for from global if import " +
 	"in is lambda nonlocal not or pass raise return try while with yield")

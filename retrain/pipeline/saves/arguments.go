@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -32,10 +33,10 @@ func OnlyLoads(text, key string) bool {
 }
 
 // loadsBefore matches the part of a line before an argument that is loaded or is part of a condition.
-var loadsBefore = regexp.MustCompile(`(?:load\w*|restore\w*)\([^()]*$|\bif\b[^:]*$`)
+var loadsBefore = pattern.MustCompile(`(?:load\w*|restore\w*)\([^()]*$|\bif\b[^:]*$`)
 
 // attributeAlone matches an expression that is a single attribute, such as args.path.
-var attributeAlone = regexp.MustCompile(`^[A-Za-z_]\w*\.(\w+)$`)
+var attributeAlone = pattern.MustCompile(`^[A-Za-z_]\w*\.(\w+)$`)
 
 // Places returns the names of the attributes that are passed unchanged to calls that save something, such as args.path.
 func Places(text string) map[string]bool {
@@ -81,7 +82,7 @@ func ReadsAt(text, key string) bool {
 }
 
 // ofSaving matches arguments that enable saving of the model.
-var ofSaving = regexp.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
+var ofSaving = pattern.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
 
 // Turns returns a function that reports whether an argument enables saving of the model, judging by its name. If
 // nothing is true, the code does not seem to save anything, so the argument counts only if the code uses it.
@@ -94,6 +95,6 @@ func Turns(texts []string, nothing bool) func(modules.Option) bool {
 // Uses reports whether code may use an argument: as an attribute, a key or a condition, or by passing on all arguments.
 func Uses(texts []string, key string) bool {
 	key = regexp.QuoteMeta(key)
-	uses := regexp.MustCompile(`(?:[\w)]\.|\b(?:if|and|or|not)[ \t]+)` + key + `\b(?:[^(\w]|$)|\[["']` + key + `["']\]|\*\*\w*(?:args|opts?|cfg|config)\b|\bvars\(`)
+	uses := pattern.MustCompile(`(?:[\w)]\.|\b(?:if|and|or|not)[ \t]+)` + key + `\b(?:[^(\w]|$)|\[["']` + key + `["']\]|\*\*\w*(?:args|opts?|cfg|config)\b|\bvars\(`)
 	return slices.ContainsFunc(texts, uses.MatchString)
 }

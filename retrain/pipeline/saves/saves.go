@@ -2,27 +2,27 @@
 package saves
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 var (
 	// fits matches code that changes the weights of a model, itself or through a library.
-	fits = regexp.MustCompile(`\.backward\(|\.learn\(|\.fit\(|\.train_on_batch\(|\.minimize\(|\bGradientTape\(|\bvalue_and_grad\(|\boptimi[sz]er\.(?:step|update)\(|\.apply_gradients\(`)
+	fits = pattern.MustCompile(`\.backward\(|\.learn\(|\.fit\(|\.train_on_batch\(|\.minimize\(|\bGradientTape\(|\bvalue_and_grad\(|\boptimi[sz]er\.(?:step|update)\(|\.apply_gradients\(`)
 	// models matches code that saves a model, itself or through a library.
-	models = regexp.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|save_(?:model|weights|path|dir)\s*=|\b(?:push_to_hub|to_bytes)\(|\bWandbCallback\(`)
+	models = pattern.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|save_(?:model|weights|path|dir)\s*=|\b(?:push_to_hub|to_bytes)\(|\bWandbCallback\(`)
 	// others matches code about saving that saves no model: arguments, fields, pictures, statistics, replay buffers and
 	// logs.
-	others = regexp.MustCompile(`(?m)^[ \t]+\w+[ \t]*:[ \t]*[\w.\[\]| ]+(?:=[ \t]*[\w."'/-]*)?[ \t]*$|\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stats?(?:\b|_)|statistic|reward|histor|log|config|args|json|csv|hyperparam)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(|(?i:memory|buffer|replay|monitor|logger|writer)\w*(?:\[\w+\])?\.(?:save|dump)\w*\(`)
+	others = pattern.MustCompile(`(?m)^[ \t]+\w+[ \t]*:[ \t]*[\w.\[\]| ]+(?:=[ \t]*[\w."'/-]*)?[ \t]*$|\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stats?(?:\b|_)|statistic|reward|histor|log|config|args|json|csv|hyperparam)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(|(?i:memory|buffer|replay|monitor|logger|writer)\w*(?:\[\w+\])?\.(?:save|dump)\w*\(`)
 	// ofModel matches the name of a call that may save a model, whatever else it saves.
-	ofModel = regexp.MustCompile(`model|weight|state|param`)
+	ofModel = pattern.MustCompile(`model|weight|state|param`)
 	// defined matches the header of a function whose name is about saving.
-	defined = regexp.MustCompile(`(?m)^([ \t]*)(?:async[ \t]+)?def[ \t]+(_?(?:save|dump|export)\w*)[ \t]*\((?:[^()]|\([^()]*\))*\)[^\n:]*:[ \t]*\n`)
+	defined = pattern.MustCompile(`(?m)^([ \t]*)(?:async[ \t]+)?def[ \t]+(_?(?:save|dump|export)\w*)[ \t]*\((?:[^()]|\([^()]*\))*\)[^\n:]*:[ \t]*\n`)
 )
 
 // maxDefined bounds the number of functions that are examined per file.
@@ -30,8 +30,8 @@ const maxDefined = 100
 
 // ofRLlib and iterates match code that trains with RLlib iteration by iteration. Tune saves models by default.
 var (
-	ofRLlib  = regexp.MustCompile(`\b(?:ray\.rllib|from[ \t]+ray[ \t]+import[^\n]*\brllib)\b`)
-	iterates = regexp.MustCompile(`\b(\w+)\.train\([ \t]*\)`)
+	ofRLlib  = pattern.MustCompile(`\b(?:ray\.rllib|from[ \t]+ray[ \t]+import[^\n]*\brllib)\b`)
+	iterates = pattern.MustCompile(`\b(\w+)\.train\([ \t]*\)`)
 )
 
 // maxIterations bounds the number of calls that are examined per file.
@@ -69,7 +69,7 @@ func Nothing(texts []string) bool {
 	}
 	return !slices.ContainsFunc(bodies, models.MatchString) || !slices.ContainsFunc(rest, func(text string) bool {
 		for name := range names {
-			if regexp.MustCompile(`\b` + name + `\b`).MatchString(text) {
+			if pattern.MustCompile(`\b` + name + `\b`).MatchString(text) {
 				return true
 			}
 		}
@@ -87,7 +87,7 @@ func withoutModel(found string) string {
 }
 
 // elsewhere matches an absolute path that exists only on the author's machine.
-var elsewhere = regexp.MustCompile(`["'](/(?:content|home|Users|kaggle|gdrive|mnt|media|scratch)/[\w./ -]+|[A-Z]:[/\\][\w./\\ -]+)["']`)
+var elsewhere = pattern.MustCompile(`["'](/(?:content|home|Users|kaggle|gdrive|mnt|media|scratch)/[\w./ -]+|[A-Z]:[/\\][\w./\\ -]+)["']`)
 
 // Elsewhere returns a path in code that exists only on the author's machine, or "".
 func Elsewhere(code string) string {
@@ -112,11 +112,11 @@ func OnlyThere(files []string, texts map[string]string, arguments []modules.Opti
 
 var (
 	// loadsNamed matches a call that loads a model from a file named by a literal.
-	loadsNamed = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?["']([^"'\n]+)["']`)
+	loadsNamed = pattern.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?["']([^"'\n]+)["']`)
 	// loadsVariable matches a call that loads a model from a file named by a variable.
-	loadsVariable = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?([A-Za-z_]\w*)\s*[,)]`)
+	loadsVariable = pattern.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?([A-Za-z_]\w*)\s*[,)]`)
 	// formatted matches an f-string without expressions.
-	formatted = regexp.MustCompile(`^[fF](["'][^{}]*["'])$`)
+	formatted = pattern.MustCompile(`^[fF](["'][^{}]*["'])$`)
 )
 
 // Loaded returns the literal names of the files from which code loads a model, including those of variables that are
@@ -127,7 +127,7 @@ func Loaded(code string) []string {
 		out = append(out, m[1])
 	}
 	for _, m := range loadsVariable.FindAllStringSubmatch(code, 20) {
-		set := regexp.MustCompile(`(?m)^[ \t]*`+m[1]+`[ \t]*=[ \t]*([^=\n][^\n]*)$`).FindAllStringSubmatch(code, 2)
+		set := pattern.MustCompile(`(?m)^[ \t]*`+m[1]+`[ \t]*=[ \t]*([^=\n][^\n]*)$`).FindAllStringSubmatch(code, 2)
 		if len(set) == 1 {
 			if name := modules.Literal(formatted.ReplaceAllString(strings.TrimSpace(set[0][1]), "$1")); strings.ContainsAny(name, "./") {
 				out = append(out, name)
@@ -138,7 +138,7 @@ func Loaded(code string) []string {
 }
 
 // named matches calls that save to a file with a literal name.
-var named = regexp.MustCompile(`\.save\w*\(\s*(?:[\w.()]+,\s*)?["'][\w./-]+["']`)
+var named = pattern.MustCompile(`\.save\w*\(\s*(?:[\w.()]+,\s*)?["'][\w./-]+["']`)
 
 // Named reports whether the files of a training save models only under literal names, and no callback saves them
 // otherwise.
@@ -157,23 +157,23 @@ func Named(texts []string) bool {
 
 var (
 	// loadsOnly matches a constant that makes a program only run a trained model.
-	loadsOnly = regexp.MustCompile(`(?m)^[ \t]*((?:\w+_)?(?:load|test|eval|evaluate|play|demo|inference)(?:_\w+)?)[ \t]*=[ \t]*True[ \t]*$`)
+	loadsOnly = pattern.MustCompile(`(?m)^[ \t]*((?:\w+_)?(?:load|test|eval|evaluate|play|demo|inference)(?:_\w+)?)[ \t]*=[ \t]*True[ \t]*$`)
 	// trainsNot matches a constant that keeps a program from training.
-	trainsNot = regexp.MustCompile(`(?m)^[ \t]*((?:\w+_)?train(?:ing)?(?:_\w+)?)[ \t]*=[ \t]*False[ \t]*$`)
+	trainsNot = pattern.MustCompile(`(?m)^[ \t]*((?:\w+_)?train(?:ing)?(?:_\w+)?)[ \t]*=[ \t]*False[ \t]*$`)
 	// steps matches calls that may train, including functions of other files. A call of update alone may concern
 	// statistics or a buffer.
-	steps = regexp.MustCompile(`(?m)^[ \t]*(?:[\w., \t]+=[ \t]*)?[\w.]*\b(?:learn|fit|train\w*|update_(?:model|net|weight|polic|agent|actor|critic|param)\w*|optimi[sz]e\w*)\([^\n]*$`)
+	steps = pattern.MustCompile(`(?m)^[ \t]*(?:[\w., \t]+=[ \t]*)?[\w.]*\b(?:learn|fit|train\w*|update_(?:model|net|weight|polic|agent|actor|critic|param)\w*|optimi[sz]e\w*)\([^\n]*$`)
 )
 
 // Off returns the constant whose current value keeps a program from training, as in load_checkpoint = True, or "".
 func Off(code string) string {
 	for _, c := range []struct {
-		set       *regexp.Regexp
+		set       *pattern.Pattern
 		condition string
 	}{{loadsOnly, `if[ \t]+not[ \t]+`}, {trainsNot, `if[ \t]+`}} {
 		for _, m := range c.set.FindAllStringSubmatch(code, maxDefined) {
-			set := regexp.MustCompile(`(?m)^[ \t]*` + m[1] + `[ \t]*=[^=]`)
-			guards := regexp.MustCompile(`(?m)^([ \t]*)` + c.condition + m[1] + `[ \t]*:[ \t]*\n`)
+			set := pattern.MustCompile(`(?m)^[ \t]*` + m[1] + `[ \t]*=[^=]`)
+			guards := pattern.MustCompile(`(?m)^([ \t]*)` + c.condition + m[1] + `[ \t]*:[ \t]*\n`)
 			if len(set.FindAllString(code, 2)) == 1 && onlyGuarded(code, guards) {
 				return m[1]
 			}
@@ -183,7 +183,7 @@ func Off(code string) string {
 }
 
 // onlyGuarded reports whether all training code is in the blocks of the given conditions.
-func onlyGuarded(code string, guards *regexp.Regexp) bool {
+func onlyGuarded(code string, guards *pattern.Pattern) bool {
 	guarded, from := false, 0
 	var outside strings.Builder
 	for _, g := range guards.FindAllStringSubmatchIndex(code, maxDefined) {
@@ -201,10 +201,10 @@ func onlyGuarded(code string, guards *regexp.Regexp) bool {
 
 var (
 	// inDirectory matches the name of a file that code composes below a directory.
-	inDirectory = regexp.MustCompile(`=[ \t]*(?:f["'](?:\./)?([\w-]+(?:/[\w-]+)*)/[^"'\n/]*\{|["'](?:\./)?([\w-]+(?:/[\w-]+)*)/["'][ \t]*\+)`)
+	inDirectory = pattern.MustCompile(`=[ \t]*(?:f["'](?:\./)?([\w-]+(?:/[\w-]+)*)/[^"'\n/]*\{|["'](?:\./)?([\w-]+(?:/[\w-]+)*)/["'][ \t]*\+)`)
 	// ofOutput matches a parameter or constant that names a directory for the output of a training.
-	ofOutput = regexp.MustCompile(`\b(?:chkpt|ckpt|checkpoints?|save|models?|logs?|results?|out\w*|plots?|figures?)_?(?:dir|path|folder)[ \t]*(?::[ \t]*\w+[ \t]*)?=[ \t]*["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?["']`)
-	saving   = regexp.MustCompile(`(?:save\w*|dump)\(`)
+	ofOutput = pattern.MustCompile(`\b(?:chkpt|ckpt|checkpoints?|save|models?|logs?|results?|out\w*|plots?|figures?)_?(?:dir|path|folder)[ \t]*(?::[ \t]*\w+[ \t]*)?=[ \t]*["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?["']`)
+	saving   = pattern.MustCompile(`(?:save\w*|dump)\(`)
 )
 
 // Directories returns the relative paths of the directories to which code that saves something writes files.

@@ -2,8 +2,9 @@ package traits
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // games are those of Atari, which also have ids without anything else before the version: Breakout-v4.
@@ -11,17 +12,17 @@ const games = `(?:Adventure|AirRaid|Alien|Amidar|Assault|Asterix|Asteroids|Atlan
 
 var (
 	// ofGymnasium are the ids that Gymnasium knows by itself, or with the packages that it loads.
-	ofGymnasium = regexp.MustCompile(`^(?:(?:ALE|phys2d|tabular|gym|GymV2\w*)/.*|(?:CartPole|Pendulum|Acrobot|MountainCar(?:Continuous)?|LunarLander(?:Continuous)?|BipedalWalker(?:Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(?:Standup)?|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum|FrozenLake(?:8x8)?|Taxi|Blackjack|CliffWalking|` + games + `|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
+	ofGymnasium = pattern.MustCompile(`^(?:(?:ALE|phys2d|tabular|gym|GymV2\w*)/.*|(?:CartPole|Pendulum|Acrobot|MountainCar(?:Continuous)?|LunarLander(?:Continuous)?|BipedalWalker(?:Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(?:Standup)?|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum|FrozenLake(?:8x8)?|Taxi|Blackjack|CliffWalking|` + games + `|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
 	// ofWorlds is a module that is named after environments.
-	ofWorlds = regexp.MustCompile(`gym|env`)
-	notOfID  = regexp.MustCompile(`[^a-z0-9]+`)
+	ofWorlds = pattern.MustCompile(`gym|env`)
+	notOfID  = pattern.MustCompile(`[^a-z0-9]+`)
 )
 
 // OfGymnasium reports whether an id is one that Gymnasium knows without another import.
 func OfGymnasium(id string) bool { return ofGymnasium.MatchString(id) }
 
 // OfGames are the ids that ale_py registers when it is imported.
-var OfGames = regexp.MustCompile(`^ALE/|^(?:` + games + `|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+$`)
+var OfGames = pattern.MustCompile(`^ALE/|^(?:` + games + `|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+$`)
 
 // OfAtari reports whether an id is that of an Atari game, which Gymnasium knows once ale_py is imported.
 func OfAtari(id string) bool { return OfGames.MatchString(id) }
@@ -34,7 +35,7 @@ func Registers(module, id string) bool {
 }
 
 // ofLibraries ends the names of projects that are named for an environment.
-var ofLibraries = regexp.MustCompile(`(?i)(?:[-_](?:d?rl|ppo|dqn|sac|a2c|td3|ddpg|pytorch|torch|tf2?|jax|sb3|agent|gym|project|reinforcement|learning))+$`)
+var ofLibraries = pattern.MustCompile(`(?i)(?:[-_](?:d?rl|ppo|dqn|sac|a2c|td3|ddpg|pytorch|torch|tf2?|jax|sb3|agent|gym|project|reinforcement|learning))+$`)
 
 // NamedFor reports whether the name of a file has that of its project, without the words that say how it is made.
 func NamedFor(file, project string) bool {
@@ -43,7 +44,7 @@ func NamedFor(file, project string) bool {
 	return len(named) >= 6 && strings.Contains(plain(path.Base(file)), named)
 }
 
-var versionOfID = regexp.MustCompile(`-v[0-9]+$`)
+var versionOfID = pattern.MustCompile(`-v[0-9]+$`)
 
 // Mentions reports whether a text has the name of an environment in some spelling.
 func Mentions(text, env string) bool {

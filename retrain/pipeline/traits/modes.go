@@ -1,19 +1,21 @@
 package traits
 
-import "regexp"
+import (
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
+)
 
 // Evaluating reports whether an argument makes a program evaluate.
 func Evaluating(arg string) bool { return evaluatesBy.MatchString(arg) }
 
 // Listing is an argument that only makes a program say what there is.
-var Listing = regexp.MustCompile(`^--(?:list|version|info)\b`)
+var Listing = pattern.MustCompile(`^--(?:list|version|info)\b`)
 
-var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval[_-]only|infer|inference|watch)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
+var evaluatesBy = pattern.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval[_-]only|infer|inference|watch)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
 
 var (
 	// ModeFlag is an argument that says what a program does.
-	ModeFlag  = regexp.MustCompile(`^(mode|run_mode|phase|stage|action)$`)
-	modeMeant = regexp.MustCompile(`\b(?:run_)?(?:mode|phase|stage|action)\s*==\s*["'](test|testing|eval|evaluate|evaluation|play|enjoy|infer|inference)["']`)
+	ModeFlag  = pattern.MustCompile(`^(mode|run_mode|phase|stage|action)$`)
+	modeMeant = pattern.MustCompile(`\b(?:run_)?(?:mode|phase|stage|action)\s*==\s*["'](test|testing|eval|evaluate|evaluation|play|enjoy|infer|inference)["']`)
 )
 
 // ModeIn returns the value of an argument that makes a program evaluate, "" for none.

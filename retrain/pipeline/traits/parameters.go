@@ -2,9 +2,10 @@ package traits
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // parameters are the numbers of Gymnasium's own environments that a simulation can draw: attributes that an episode uses,
@@ -21,7 +22,7 @@ var parameters = map[string]string{
 	"Ant": "", "Humanoid": "", "HumanoidStandup": "",
 }
 
-var ofVersion = regexp.MustCompile(`^(?:gymnasium:)?(\w+)-v[0-9]+$`)
+var ofVersion = pattern.MustCompile(`^(?:gymnasium:)?(\w+)-v[0-9]+$`)
 
 // NoParameter returns why a simulation cannot draw an attribute of an environment, "" if it may. Names that begin with _
 // are the environment's own, and differ between versions.

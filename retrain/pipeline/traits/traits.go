@@ -2,60 +2,61 @@
 package traits
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
 // The words by which programs are known, and what they count.
 var (
 	// Training are those of programs that train.
 	Training = []weighed{
-		{regexp.MustCompile(`^train$`), 80},
-		{regexp.MustCompile(`^train`), 60},
-		{regexp.MustCompile(`^train[_-].*(agent|policy|network|model)s?$`), 100}, // less what such names count below
-		{regexp.MustCompile(`train`), 45},
-		{regexp.MustCompile(`^(learn|fit)\b|^learn`), 45},
-		{regexp.MustCompile(`^(main|run|run_rl|start|launch|runner)$`), 20},
-		{regexp.MustCompile(`\b(run|main)_|ppo|sac|dqn|td3|a2c|impala|ddpg|reinforce`), 20},
-		{regexp.MustCompile(`smoke|selftest|self_test|^test|conftest|unittest`), -120},
-		{regexp.MustCompile(`pre-?_?train|offline`), -50},
-		{regexp.MustCompile(`eval|enjoy|play|push|record|plot|render|bench|visuali|\bvis|video|export|convert|collect|download|check|verify|analy|generate|inspect|debug|profil|draw|show|viz|dashboard|webapp|\bgui\b|\bui\b|tutorial|report|split|load|validate|print|clean|deploy|serve|rollout|list|info`), -70},
-		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|tokenizer|softmax|world_?-?model|critic|detector|segment`), -45},
-		{regexp.MustCompile(`sweep|tune|tuning|optuna|hyperparam|hpo|grid|parallel|distributed|multi|ray|worker|slurm|cluster|ablation|resume|finetune|fine-tune|-config$|_config$`), -25},
-		{regexp.MustCompile(`bc|dagger|gail|airl|imitat|behavio|adversarial|preference|dataset`), -20},
-		{regexp.MustCompile(`(trainer|learner|evaluator|worker|buffer|agent|policy|network|model)s?$`), -40},
-		{regexp.MustCompile(`(utils?|helpers?|wrappers?)$|^(config|envs?)$`), -40},
+		{pattern.MustCompile(`^train$`), 80},
+		{pattern.MustCompile(`^train`), 60},
+		{pattern.MustCompile(`^train[_-].*(agent|policy|network|model)s?$`), 100}, // less what such names count below
+		{pattern.MustCompile(`train`), 45},
+		{pattern.MustCompile(`^(learn|fit)\b|^learn`), 45},
+		{pattern.MustCompile(`^(main|run|run_rl|start|launch|runner)$`), 20},
+		{pattern.MustCompile(`\b(run|main)_|ppo|sac|dqn|td3|a2c|impala|ddpg|reinforce`), 20},
+		{pattern.MustCompile(`smoke|selftest|self_test|^test|conftest|unittest`), -120},
+		{pattern.MustCompile(`pre-?_?train|offline`), -50},
+		{pattern.MustCompile(`eval|enjoy|play|push|record|plot|render|bench|visuali|\bvis|video|export|convert|collect|download|check|verify|analy|generate|inspect|debug|profil|draw|show|viz|dashboard|webapp|\bgui\b|\bui\b|tutorial|report|split|load|validate|print|clean|deploy|serve|rollout|list|info`), -70},
+		{pattern.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|tokenizer|softmax|world_?-?model|critic|detector|segment`), -45},
+		{pattern.MustCompile(`sweep|tune|tuning|optuna|hyperparam|hpo|grid|parallel|distributed|multi|ray|worker|slurm|cluster|ablation|resume|finetune|fine-tune|-config$|_config$`), -25},
+		{pattern.MustCompile(`bc|dagger|gail|airl|imitat|behavio|adversarial|preference|dataset`), -20},
+		{pattern.MustCompile(`(trainer|learner|evaluator|worker|buffer|agent|policy|network|model)s?$`), -40},
+		{pattern.MustCompile(`(utils?|helpers?|wrappers?)$|^(config|envs?)$`), -40},
 	}
 	// Evaluation are those of programs that evaluate.
 	Evaluation = []weighed{
-		{regexp.MustCompile(`^eval(uate|uation)?$`), 80},
-		{regexp.MustCompile(`eval|(^|[_-])(ope|fqe)([_-]|$)`), 60}, // also offline, of a policy
-		{regexp.MustCompile(`^(enjoy|benchmark|test|play|rollout|watch|infer|inference|predict)$`), 55},
-		{regexp.MustCompile(`enjoy|benchmark|^test|_test$|play|rollout|infer|simulate|^run_?-?(policy|agent|model|trained)|^(load|watch|show|visuali[sz]e|render)`), 40},
-		{regexp.MustCompile(`train`), -60},
-		{regexp.MustCompile(`smoke|selftest|plot|record|export|convert|collect|download|check|verify|analy|generate|split|serve|push|replay`), -60},
-		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|softmax|world_?-?model|critic|random|human|manual|keyboard|expert`), -45},
-		{regexp.MustCompile(`(evaluator|worker|buffer|network)s?$`), -50},
-		{regexp.MustCompile(`parallel|distributed|slurm|-config$|_config$`), -20},
+		{pattern.MustCompile(`^eval(uate|uation)?$`), 80},
+		{pattern.MustCompile(`eval|(^|[_-])(ope|fqe)([_-]|$)`), 60}, // also offline, of a policy
+		{pattern.MustCompile(`^(enjoy|benchmark|test|play|rollout|watch|infer|inference|predict)$`), 55},
+		{pattern.MustCompile(`enjoy|benchmark|^test|_test$|play|rollout|infer|simulate|^run_?-?(policy|agent|model|trained)|^(load|watch|show|visuali[sz]e|render)`), 40},
+		{pattern.MustCompile(`train`), -60},
+		{pattern.MustCompile(`smoke|selftest|plot|record|export|convert|collect|download|check|verify|analy|generate|split|serve|push|replay`), -60},
+		{pattern.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|softmax|world_?-?model|critic|random|human|manual|keyboard|expert`), -45},
+		{pattern.MustCompile(`(evaluator|worker|buffer|network)s?$`), -50},
+		{pattern.MustCompile(`parallel|distributed|slurm|-config$|_config$`), -20},
 	}
 )
 
 // Saving is a call that writes a file.
-var Saving = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
+var Saving = pattern.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
 
 var (
-	trains     = regexp.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|_trainer\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
-	descends   = regexp.MustCompile(`\.backward\(|\bvalue_and_grad\(|\bGradientTape\(|\boptimi[sz]er\.(?:step|update)\(`)
-	evaluates  = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
-	loads      = regexp.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
-	copies     = regexp.MustCompile(`\bload_state_dict\([\w.]+\.state_dict\(\)\)`) // from one network to another
-	importsRL  = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+(stable_baselines3?|sb3_contrib|ray\.rllib|ray|tianshou|torchrl|skrl|rl_games|rsl_rl|sample_factory|pfrl|elegantrl|cleanrl|tf_agents|acme|dopamine|garage|d3rlpy|pettingzoo|gymnasium|gym|torch|jax|tensorflow|flax)\b`)
-	forWindows = regexp.MustCompile(`\bwin32\w*\b|\bwinreg\b|\bpywinauto\b|windll|msvcrt|\bPRIORITY_CLASS\b|_PRIORITY_CLASS\b|\.exe\b`)
-	shows      = regexp.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
-	decides    = regexp.MustCompile(`\.predict\(|\.collect\([^)\n]*\bn_episode|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
-	asks       = regexp.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
+	trains     = pattern.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|_trainer\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
+	descends   = pattern.MustCompile(`\.backward\(|\bvalue_and_grad\(|\bGradientTape\(|\boptimi[sz]er\.(?:step|update)\(`)
+	evaluates  = pattern.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
+	loads      = pattern.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
+	copies     = pattern.MustCompile(`\bload_state_dict\([\w.]+\.state_dict\(\)\)`) // from one network to another
+	importsRL  = pattern.MustCompile(`(?m)^\s*(?:from|import)\s+(stable_baselines3?|sb3_contrib|ray\.rllib|ray|tianshou|torchrl|skrl|rl_games|rsl_rl|sample_factory|pfrl|elegantrl|cleanrl|tf_agents|acme|dopamine|garage|d3rlpy|pettingzoo|gymnasium|gym|torch|jax|tensorflow|flax)\b`)
+	forWindows = pattern.MustCompile(`\bwin32\w*\b|\bwinreg\b|\bpywinauto\b|windll|msvcrt|\bPRIORITY_CLASS\b|_PRIORITY_CLASS\b|\.exe\b`)
+	shows      = pattern.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
+	decides    = pattern.MustCompile(`\.predict\(|\.collect\([^)\n]*\bn_episode|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
+	asks       = pattern.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
 	// onScreen is code that opens a window, whatever the arguments of the program are.
-	onScreen = regexp.MustCompile(`["']headless["']\s*:\s*False\s*[,}]|\bFuncAnimation\(`)
+	onScreen = pattern.MustCompile(`["']headless["']\s*:\s*False\s*[,}]|\bFuncAnimation\(`)
 )
 
 // Facts are what code does, as far as its text shows.
@@ -83,7 +84,7 @@ func (x *Facts) Handles() bool { return x.Evaluates || x.Loads || x.Decides }
 
 // weighed is a pattern of names and what it counts.
 type weighed struct {
-	name   *regexp.Regexp
+	name   *pattern.Pattern
 	weight int
 }
 
