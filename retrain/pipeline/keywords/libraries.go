@@ -1,18 +1,18 @@
 package keywords
 
-// Packages are the Python packages that the generated scripts of a library need, with normalized names.
+// Packages are the Python packages that the generated scripts of a library need, as requirements name them once normalized.
 var Packages = map[string][]string{
 	"stable-baselines3": {"stable-baselines3"},
 	"cleanrl":           {"gymnasium", "numpy", "torch", "tyro"},
 	"rllib":             {"ray", "torch"},
 }
 
-// Algorithms are the classes of Stable-Baselines3 2.x and RLlib, and the algorithm of the CleanRL-style script.
+// Algorithms are the classes of Stable-Baselines3 2 and RLlib, and the generated script in the manner of CleanRL.
 var Algorithms = map[string][]string{
 	"stable-baselines3": {"A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"},
 	"cleanrl":           {"PPO"},
 	"rllib":             {"APPO", "DQN", "IMPALA", "PPO", "SAC"},
 }
 
-// Policies are the policies of Stable-Baselines3: for vectors, for images, and for dictionaries of both.
+// Policies are those of Stable-Baselines3: of vectors, of images, and of dictionaries of both.
 var Policies = []string{"MlpPolicy", "CnnPolicy", "MultiInputPolicy"}

@@ -8,14 +8,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
-// ofBase finds the version of Python in the name of an official image.
+// ofBase finds the Python version in the name of an official image.
 var ofBase = pattern.MustCompile(`^python:(3\.[0-9]+)\b`)
 
-// firsts are the first releases of packages that took over from others, whose versions people keep.
+// firsts are the first releases of packages that replaced others under a new name. Projects often keep the versions of
+// the old package.
 var firsts = map[string]string{"gymnasium": "0.26.0"}
 
-// Beyond returns why a requirement cannot be installed in an image: its version has files for later versions of Python
-// alone. It is "" if that is not known.
+// Beyond returns why a requirement cannot be installed in an image, if its version has files only for later Python
+// versions. It returns "" if this is unknown.
 func Beyond(base, requirement string) string {
 	python, name, version := inImage(base, requirement)
 	all := windows(name)
@@ -33,8 +34,8 @@ func Beyond(base, requirement string) string {
 	return ""
 }
 
-// Before returns why a requirement cannot be installed in an image: its version is older than all that have files for the
-// image's Python. It is "" if that is not known, or if a compiler alone would help.
+// Before returns why a requirement cannot be installed in an image, if its version is older than all versions with
+// files for the image's Python. It returns "" if this is unknown, or if a compiler suffices to build the version.
 func Before(base, requirement string) string {
 	python, name, version := inImage(base, requirement)
 	if first := firsts[name]; version != "" && first != "" && Compare(version, first) < 0 {
@@ -54,13 +55,13 @@ func Before(base, requirement string) string {
 	return fault
 }
 
-// inImage returns the version of Python in an official image, "" for another image, and the name of a requirement with its
-// version on PyPI.
+// inImage returns the Python version of an official image, or "" for another image, and the name of a requirement with
+// its version on PyPI.
 func inImage(base, requirement string) (python, name, version string) {
 	if m := ofBase.FindStringSubmatch(base); m != nil {
 		python = m[1]
 	}
 	name, version = NameAndVersion(requirement)
-	version, _, _ = strings.Cut(version, "+") // a build of another index
+	version, _, _ = strings.Cut(version, "+") // a build from another index
 	return python, name, version
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What needs a later Python than that of an official image is refused, and nothing else.
+// Only a version that needs a later Python than that of an official image is rejected.
 func TestBeyondTheBase(t *testing.T) {
 	for _, test := range []struct{ base, requirement, want string }{
 		{"python:3.9.25-slim-bookworm", "numpy==2.4.6", "must be at most 2.0.2 with Python 3.9, or set base: python:3.11."},
@@ -15,7 +15,7 @@ func TestBeyondTheBase(t *testing.T) {
 		{"python:3.9.25", "torch==2.8.0+cu126", ""},
 		{"python:3.9.25", "torch==2.9.0+cu126", "must be at most 2.8.0 with Python 3.9"},
 		{"python:3.13.1", "numpy==1.21.0", ""}, // pip may build it
-		{"python:3.12.1", "numpy==99.0", ""},   // later than what is known
+		{"python:3.12.1", "numpy==99.0", ""},   // later than the known versions
 		{"python:3.6.1", "numpy==2.4.6", ""},
 		{"python:3.9.1", "unknown==1.0", ""},
 		{"pypy:3.9.1", "numpy==2.4.6", ""},

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// ownVersions are the versions that Gymnasium 0.26 to 1.4 have of environments of their own.
+// ownVersions are the versions of Gymnasium's own environments in Gymnasium 0.26 to 1.4.
 var ownVersions = map[string]string{
 	"CartPole": "0 1", "MountainCar": "0", "MountainCarContinuous": "0", "Pendulum": "1", "Acrobot": "1", "Blackjack": "1",
 	"FrozenLake": "1", "FrozenLake8x8": "1", "CliffWalking": "0 1", "CliffWalkingSlippery": "1", "Taxi": "3 4",
@@ -18,11 +18,11 @@ var ownVersions = map[string]string{
 	"HalfCheetah": "2 3 4 5", "Hopper": "2 3 4 5", "Swimmer": "2 3 4 5", "Walker2d": "2 3 4 5", "Ant": "2 3 4 5", "Humanoid": "2 3 4 5",
 }
 
-// sinceGymnasium1 are ids that Gymnasium has since 1.0.
+// sinceGymnasium1 matches ids that exist since Gymnasium 1.0.
 var sinceGymnasium1 = pattern.MustCompile(`^(?:LunarLander(?:Continuous)?-v3|CarRacing-v3|\w+-v5)$`)
 
-// Unknown returns why Gymnasium, at the version among the requirements, does not know an environment by its id, "" if it
-// may: others can be registered under names that are not like those of its own.
+// Unknown returns why the version of Gymnasium in the requirements does not know an environment, or "" if it may. Ids
+// that do not resemble Gymnasium's own may belong to environments that the project registers.
 func Unknown(id string, requirements []string) string {
 	id = strings.TrimPrefix(id, "gymnasium:")
 	name, version, ok := strings.Cut(id, "-v")
@@ -54,13 +54,14 @@ func Unknown(id string, requirements []string) string {
 	return ""
 }
 
-// ofALE matches the ids of Atari games in the namespace of ale_py, and ofOldGames those without it.
+// ofALE matches ids of Atari games in ale_py's namespace, and ofOldGames ids without it.
 var (
 	ofALE      = pattern.MustCompile(`^(?:ale_py:)?ALE/\w+(?:-ram)?-v([0-9]+)$`)
 	ofOldGames = pattern.MustCompile(`^(?:ale_py:)?(\w+?)(?:-ram)?(?:NoFrameskip|Deterministic)?-v([0-9]+)$`)
 )
 
-// unknownGame returns why ale_py does not know a game by its id, "" if it may or if the id is none of a game.
+// unknownGame returns why ale_py does not know the id of a game, or "" if it may or if the id does not belong to a
+// game.
 func unknownGame(id string) string {
 	before, _, _ := strings.Cut(id, "-v")
 	if m := ofALE.FindStringSubmatch(id); m != nil {
@@ -82,8 +83,8 @@ func newestOwn(name string) string {
 	return name + "-v" + all[len(all)-1]
 }
 
-// nearlyOwn returns why an id, of which the name comes before the version, seems to be meant as one of Gymnasium's own, ""
-// if it does not.
+// nearlyOwn returns the correction if an id seems to be a misspelled id of one of Gymnasium's own environments, or "".
+// name is the id without its version.
 func nearlyOwn(name, id string) string {
 	if name == id && ownVersions[name] != "" {
 		return "must include a version, as in " + newestOwn(name) + ": without one, the environment changes with Gymnasium"
@@ -96,7 +97,7 @@ func nearlyOwn(name, id string) string {
 	return ""
 }
 
-// pinned returns the version of a package among requirements, "" if it is not one of them.
+// pinned returns the version of a package in requirements, or "".
 func pinned(name string, requirements []string) string {
 	for _, r := range requirements {
 		if of, version := NameAndVersion(r); of == name {
@@ -106,8 +107,7 @@ func pinned(name string, requirements []string) string {
 	return ""
 }
 
-// Lacking returns the simulator that one of Gymnasium's environments needs, by its id, if no requirement brings it; "" if
-// none is missing.
+// Lacking returns the simulator that an environment of Gymnasium needs if no requirement installs it, or "".
 func Lacking(id string, requirements []string) string {
 	for _, c := range Companions(id) {
 		if slices.Contains([]string{"box2d", "mujoco", "mujoco-py"}, c.Package) && !slices.ContainsFunc(requirements, c.ComesWith) {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Package is a package by its normalized name, and what is wanted of its version: a specification, "" for any version.
+// Package is a package with its normalized name and a specification of the wanted version, "" for any version.
 type Package struct{ Name, Wanted string }
 
-// Choice is a version that is proposed for a package.
+// Choice is the version that is proposed for a package.
 type Choice struct {
 	Version string
-	Month   string // when it was the newest that fits, such as 2026-11
+	Month   string // month in which it was the newest suitable version, such as 2026-11
 }
 
-// coupled are packages that others are built for: which version of them a project names says from which time the rest
-// should be.
+// coupled are packages that others are built for. If a project fixes the version of one, the versions of the other
+// packages should be from the same time.
 var coupled = []string{"ale-py", "chex", "distrax", "flax", "gym", "gymnasium", "jax", "keras", "numpy", "optax", "orbax-checkpoint", "pandas", "pettingzoo", "protobuf", "ray", "scipy", "stable-baselines3", "tensorflow", "torch"}
 
-// Choose returns versions of the packages that leave it open and are known, for a version of Python such as 3.11. They
-// are of one set, of the time that suits the versions that the packages name, unless a specification forbids that.
+// Choose returns versions for the packages that leave it open and are known, for a Python version such as 3.11. Unless
+// a specification requires otherwise, they are from a single set, whose time fits the versions that the packages fix.
 func Choose(python string, packages []Package) map[string]Choice {
 	known := slices.Clone(sets(python))
 	slices.SortStableFunc(known, func(a, b set) int { return strings.Compare(b.month, a.month) })
@@ -29,15 +29,15 @@ func Choose(python string, packages []Package) map[string]Choice {
 	slices.SortStableFunc(best, func(a, b set) int { return misfits(a, known, packages) - misfits(b, known, packages) })
 	best = append(best[:min(1, len(best))], known...)
 	chosen := choose(best, packages)
-	for range 3 { // what is chosen for a need may have needs of its own
+	for range 3 { // packages chosen for a requirement may have requirements of their own
 		wanted := tightened(packages, chosen)
 		chosen = choose(best, wanted)
-		for i, p := range wanted { // others need exactly one
+		for i, p := range wanted { // requirements for an exact version
 			switch v := Exact(p.Wanted); {
 			case v != "" && Exact(packages[i].Wanted) == "":
 				chosen[p.Name] = Choice{Version: v}
 			case v == "" && p.Wanted != packages[i].Wanted && chosen[p.Name].Version == "":
-				if v := between(python, p); v != LowestWithFiles(python, packages[i]) { // which the caller takes by itself
+				if v := between(python, p); v != LowestWithFiles(python, packages[i]) { // the caller chooses the lowest version by itself
 					chosen[p.Name] = Choice{Version: v}
 				}
 			}
@@ -46,8 +46,8 @@ func Choose(python string, packages []Package) map[string]Choice {
 	return chosen
 }
 
-// between returns the newest version that a package may have of those in the tables for any Python, because a need can be
-// for a time of which this Python has no set, and else the lowest one.
+// between returns the newest version in the tables for any Python that a package may have. Requirements can be for a
+// time from which this Python has no set. If there is none, it returns the lowest version.
 func between(python string, p Package) string {
 	best := ""
 	for _, v := range published(p.Name) {
@@ -61,7 +61,7 @@ func between(python string, p Package) string {
 	return best
 }
 
-// choose takes the version of each package from the first set that has one that is wanted.
+// choose takes the version of each package from the first set that has a suitable one.
 func choose(from []set, packages []Package) map[string]Choice {
 	out := map[string]Choice{}
 	for _, p := range packages {
@@ -78,7 +78,7 @@ func choose(from []set, packages []Package) map[string]Choice {
 				break
 			}
 		}
-		for part := range strings.SplitSeq(p.Wanted, ",") { // a need for exactly one
+		for part := range strings.SplitSeq(p.Wanted, ",") { // a requirement for an exact version
 			if v := Exact(part); v != "" && out[p.Name].Version == "" && Allowed(p.Wanted, v) {
 				out[p.Name] = Choice{Version: v}
 			}
@@ -87,7 +87,7 @@ func choose(from []set, packages []Package) map[string]Choice {
 	return out
 }
 
-// tightened returns the packages with what the chosen and the exact versions of others need of them.
+// tightened returns the packages with the requirements of the chosen and exact versions of the others added.
 func tightened(packages []Package, chosen map[string]Choice) []Package {
 	out := slices.Clone(packages)
 	for _, p := range packages {
@@ -103,7 +103,7 @@ func tightened(packages []Package, chosen map[string]Choice) []Package {
 	return out
 }
 
-// misfits counts the packages whose versions are not those of a set's time.
+// misfits counts the packages whose versions do not fit the time of a set.
 func misfits(s set, known []set, packages []Package) int {
 	n := 0
 	for _, p := range packages {
@@ -137,7 +137,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// paired returns the version of a package that belongs to exactly one version of another, if that one is named.
+// paired returns the version of a package that belongs to exactly one version of another, if that version is fixed.
 func paired(p Package, packages []Package) string {
 	exact := func(name string) string {
 		for _, q := range packages {
@@ -164,7 +164,7 @@ func paired(p Package, packages []Package) string {
 	return version
 }
 
-// torchRL are the versions of torchrl and tensordict that were built with torch 2, by its second number.
+// torchRL are the versions of torchrl and tensordict that were built for torch 2.x, by x.
 var torchRL = map[int][2]string{
 	1: {"0.2.1", "0.2.1"}, 2: {"0.3.1", "0.3.2"}, 3: {"0.4.0", "0.4.0"}, 4: {"0.5.0", "0.5.0"}, 5: {"0.6.0", "0.6.2"}, 6: {"0.7.2", "0.7.2"}, 7: {"0.8.1", "0.8.3"}, 8: {"0.9.2", "0.9.1"},
 	9: {"0.10.1", "0.10.0"},
@@ -189,9 +189,9 @@ func besideTorch(name, torch string) string {
 	return "0." + strconv.Itoa(n[1]+15) + "." + strconv.Itoa(n[2])
 }
 
-// bases are images of Python that exist, by its version.
+// bases are existing Python images, in order of preference.
 var bases = []struct{ python, image string }{
-	{"3.11", "python:3.11.15-slim-bookworm"}, // that of every pipeline whose file names none
+	{"3.11", "python:3.11.15-slim-bookworm"}, // the default of the pipeline's base
 	{"3.12", "python:3.12.13-slim-bookworm"},
 	{"3.10", "python:3.10.20-slim-bookworm"},
 	{"3.9", "python:3.9.25-slim-bookworm"},
@@ -201,10 +201,10 @@ var bases = []struct{ python, image string }{
 	{"3.14", "python:3.14.4-slim-bookworm"},
 }
 
-// Default is the version of Python that is chosen if nothing speaks against it.
+// Default is the Python version that is chosen if nothing requires another one.
 const Default = "3.11"
 
-// Base returns the image of a version of Python, "" for none that is known.
+// Base returns the image of a Python version, or "" if none is known.
 func Base(python string) string {
 	for _, b := range bases {
 		if b.python == python {
@@ -214,9 +214,9 @@ func Base(python string) string {
 	return ""
 }
 
-// Python returns the version of Python that suits best: within as many of the specifications as possible, then with
-// files for as many packages as possible, then one that is preferred, such as 3.8, then the default. The reason is a
-// package, or the index of a specification, that the default does not suit.
+// Python returns the most suitable Python version. In order of importance, it satisfies as many specifications and has
+// files for as many packages as possible, is one of preferred, such as 3.8, and is the default. because is a package
+// that requires another version than the default, or "".
 func Python(wanted []string, packages []Package, preferred []string) (python string, because string) {
 	cost := func(python string) int {
 		n := 0
@@ -239,7 +239,8 @@ func Python(wanted []string, packages []Package, preferred []string) (python str
 	return python, because
 }
 
-// apart returns how many versions of Python are between the only one of a specification, such as ==3.6.*, and another.
+// apart returns the number of minor versions between a Python version and the only one that a specification such as
+// ==3.6.* allows.
 func apart(wanted, python string) int {
 	a, b := numbers(Exact(strings.TrimSuffix(wanted, ".*"))), numbers(python)
 	if len(a) < 2 || len(b) < 2 {
@@ -248,12 +249,12 @@ func apart(wanted, python string) int {
 	return max(a[1]-b[1], b[1]-a[1])
 }
 
-// Suits reports whether a specification allows a version of Python such as 3.11, or one of its patches.
+// Suits reports whether a specification allows a Python version such as 3.11, or any of its patch releases.
 func Suits(wanted, python string) bool {
 	return Allowed(wanted, python+".99") || Allowed(wanted, python)
 }
 
-// hasFiles reports whether a version that is wanted of a package has files for a version of Python, as far as is known.
+// hasFiles reports whether a wanted version of a package has files for a Python version, as far as is known.
 func hasFiles(p Package, python string) bool {
 	all := windows(p.Name)
 	w, ok := all[python]
@@ -274,11 +275,11 @@ func hasFiles(p Package, python string) bool {
 	return Allowed(p.Wanted, w.high) || Allowed(p.Wanted, w.low)
 }
 
-// ofOpenCV are the versions of opencv-python, the lowest first, which have a fourth number that declarations leave out.
+// ofOpenCV are the versions of opencv-python in ascending order. They have a fourth number, which declarations omit.
 var ofOpenCV = strings.Fields("4.3.0.38 4.4.0.46 4.5.1.48 4.5.3.56 4.5.4.60 4.5.5.64 4.6.0.66 4.7.0.72 4.8.0.76 4.8.1.78 4.9.0.80 4.10.0.84 4.11.0.86 4.12.0.88 4.13.0.92 4.14.0.94 5.0.0.93")
 
-// LowestWithFiles returns the lowest version that a specification allows, or the lowest one after it that is known to
-// have files for a version of Python; "" if the specification names none.
+// LowestWithFiles returns the lowest version that a specification allows, or the lowest version after it that is known
+// to have files for a Python version. It returns "" if the specification has no lower bound.
 func LowestWithFiles(python string, p Package) string {
 	low := Lowest(p.Wanted)
 	if strings.HasPrefix(p.Name, "opencv-") && len(numbers(low)) < 4 {

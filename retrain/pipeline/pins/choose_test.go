@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The versions of the table are those of one set, unless a project wants it otherwise.
+// The chosen versions are from one set, unless a project requires otherwise.
 func TestVersionsOfASetGoTogether(t *testing.T) {
 	for name, test := range map[string]struct {
 		python, wanted string // names and specifications, separated by spaces
@@ -74,7 +74,7 @@ func TestPythonOfWhatIsWanted(t *testing.T) {
 	}
 }
 
-// What init proposes for one package alone is what its set has, so that tables and code cannot disagree.
+// The tables parse, and have enough packages.
 func TestTablesAreReadable(t *testing.T) {
 	for _, b := range bases {
 		for _, s := range sets(b.python) {
@@ -98,7 +98,7 @@ func TestTablesAreReadable(t *testing.T) {
 	}
 }
 
-// The newest version of all may have no files for an older Python.
+// The newest version of a package may have no files for an older Python.
 func TestNewestForAPython(t *testing.T) {
 	for python, want := range map[string]string{"3.9": "3.4.3", "3.11": "3.9.2", "3.12": "3.10.1", "3.13": "3.10.1"} {
 		if v := Newest(python, Package{Name: "bokeh", Wanted: ">=2"}); v != want {
@@ -110,7 +110,8 @@ func TestNewestForAPython(t *testing.T) {
 	}
 }
 
-// What works with no later version of something is the reason to name it, unless it is named, or no version has files.
+// If a package needs an earlier version of another one, that version is added, unless it is declared or no version has
+// files.
 func TestPackagesThatNothingNames(t *testing.T) {
 	for name, test := range map[string]struct{ python, packages, want string }{
 		"an old Ray":           {"3.9", "ray==1.9.0", "numpy of ray, protobuf of ray"},

@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
-// onlyOnConda are patterns of packages that PyPI does not have, or that are no packages of Python.
+// onlyOnConda are patterns of packages that are not on PyPI or are not Python packages.
 var onlyOnConda = strings.Fields(`
 	_.* lib.* ld_impl.* mkl.* cuda.* cudnn pytorch-cuda pytorch-mutex openssl ca-certificates certifi blas
 	sqlite zlib zstd xz tk ncurses readline intel-openmp ffmpeg jpeg freetype bzip2 ninja gmp nettle openh264
@@ -22,7 +22,7 @@ var (
 	condaGit  = pattern.MustCompile(`^\s*-\s+(git\+\S+)`)
 )
 
-// OfConda returns the requirements of a file of an environment of conda, without packages that are only conda's own.
+// OfConda returns the requirements in a conda environment file, without packages that exist only in conda.
 func OfConda(text string) []string {
 	var out []string
 	key := ""
@@ -44,19 +44,19 @@ func OfConda(text string) []string {
 	return out
 }
 
-// condaVersion returns a version as pip specifies it. Build is what follows the version.
+// condaVersion converts a conda version to pip's syntax. build is the build string after the version.
 func condaVersion(version, build string) string {
 	if !strings.HasPrefix(version, "=") || strings.HasPrefix(version, "==") {
 		return version
 	}
 	version = "=" + version
-	if strings.Count(version, ".") < 2 && build == "" && !strings.HasSuffix(version, "*") { // 1.2 of conda is 1.2.*
+	if strings.Count(version, ".") < 2 && build == "" && !strings.HasSuffix(version, "*") { // conda's 1.2 means 1.2.*
 		version += ".*"
 	}
 	return version
 }
 
-// condaName returns the name on PyPI of a package of conda.
+// condaName returns the PyPI name of a conda package.
 func condaName(name string) string {
 	switch name {
 	case "pytorch", "pytorch-cpu", "pytorch-gpu":

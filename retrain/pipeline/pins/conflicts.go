@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// strictly are the packages whose needs of Gymnasium are in their metadata, so that pip refuses other versions.
+// strictly are the packages whose metadata restrict the version of Gymnasium, so that pip rejects other versions.
 var strictly = strings.Fields("imitation memory-gym ray[rllib] safety-gymnasium stable-baselines3 tianshou")
 
-// Conflict returns why pip cannot install a requirement, a version of Gym or Gymnasium, beside the others, "" if it can.
+// Conflict returns why pip cannot install a requirement for Gym or Gymnasium together with the others, or "" if it can.
 func Conflict(requirement string, all []string) string {
 	name, version := NameAndVersion(requirement)
 	if name != "gym" && name != "gymnasium" {

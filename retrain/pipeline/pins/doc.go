@@ -1,3 +1,3 @@
-// Package pins lists versions of Python packages that can be installed together: for each version of Python, sets
-// resolved by pip, and the versions for which an important package has files. It fetches nothing.
+// Package pins lists versions of Python packages that can be installed together. For each Python version, it has sets
+// of versions that pip resolved, and the versions of important packages that have files. It downloads nothing.
 package pins

@@ -7,14 +7,14 @@ import (
 )
 
 var (
-	// ofConda are packages that environments of Conda list beside its builds of NumPy and SciPy, by the module that they have.
+	// ofConda maps packages that conda environments list together with conda's builds of NumPy and SciPy to their
+	// modules.
 	ofConda = map[string]string{"mkl-fft": "mkl_fft", "mkl-random": "mkl_random", "mkl-service": "mkl"}
 	nightly = pattern.MustCompile(`^(?:tb|tf|tf-estimator|tfp|keras|tf-agents)-nightly`)
 )
 
-// Gone returns why a package of a normalized name is left out although a file names it: pip cannot install what it wants of
-// the version, and the programs do not need it. It is "" if pip can, or it may be needed. Imported reports whether programs
-// import a module.
+// Gone returns why a declared package is omitted: pip cannot install the wanted version, and the programs do not need
+// it. Otherwise, it returns "". imported reports whether programs import a module.
 func Gone(p Package, imported func(module string) bool) string {
 	exact := Exact(p.Wanted) != ""
 	switch module, conda := ofConda[p.Name]; {
@@ -26,13 +26,14 @@ func Gone(p Package, imported func(module string) bool) string {
 	return ""
 }
 
-// WithGames is the last version of atari-py that comes with the games, and the last gym that has its environments.
+// WithGames are the last version of atari-py that includes the games, and the last version of gym with its
+// environments.
 var WithGames = map[string]string{"atari-py": "==0.2.6", "gym": "==0.19.0"}
 
-// RunsAtariPy reports whether atari-py has files for a version of Python.
+// RunsAtariPy reports whether atari-py has files for a Python version.
 func RunsAtariPy(python string) bool { return windows("atari-py")[python] != window{} }
 
-// Note returns what only a person can do for a package of a normalized name, "" for nothing.
+// Note returns what a person must do to use a package with a normalized name, or "".
 func Note(name string) string {
 	if name == "roboschool" {
 		return "requires libgl1: install it between the markers in pipeline/Dockerfile. It is no longer maintained; PyBullet has similar environments"
@@ -40,10 +41,10 @@ func Note(name string) string {
 	return ""
 }
 
-// ofCUDA are extras of JAX whose builds are on an index of their own, which pip does not look at.
+// ofCUDA matches extras of JAX whose builds are on a separate index, which pip does not search.
 var ofCUDA = pattern.MustCompile(`^jax\[(?:cuda|cuda1[12]_\w+|tpu)\]$`)
 
-// OnPyPI returns the name of a requirement, with its extras, without those that PyPI does not have the builds of.
+// OnPyPI returns the name of a requirement without extras whose builds are not on PyPI.
 func OnPyPI(name string) string {
 	if ofCUDA.MatchString(name) {
 		return "jax"
@@ -51,8 +52,8 @@ func OnPyPI(name string) string {
 	return name
 }
 
-// Elsewhere returns why a package of a normalized name is left out if no file names its version: what PyPI has is not what
-// programs use. It is "" if it is.
+// Elsewhere returns why a package is omitted if no file gives its version, or "" if it is not. The PyPI version of such
+// a package is not the one that programs use.
 func Elsewhere(name string) string {
 	if name == "baselines" {
 		return "PyPI only has a version from 2018: install it from its repository, between the markers in pipeline/Dockerfile"

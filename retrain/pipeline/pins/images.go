@@ -8,19 +8,19 @@ import (
 )
 
 var (
-	// ofWindows matches the images of Windows, by a part of their path or a word of their tag.
+	// ofWindows matches Windows images, by a part of their path or a word in their tag.
 	ofWindows = pattern.MustCompile(`(?:^|/)(?:windows|nanoserver|servercore)(?:[/@]|:[^/]*$|$)|` +
 		`:(?:[\w.-]*[._-])?(?:windows|windowsservercore|nanoserver)(?:[._-][\w.-]*)?(?:@|$)`)
-	// official matches one of Docker's own images, with its name and what its tag says of a version. The name of a
-	// registry, which may have a port as well, is followed by a path.
+	// official matches an official Docker image, with its name and the version in its tag. A registry, which may have a
+	// port, is followed by a path and does not match.
 	official = pattern.MustCompile(`^(?:docker\.io/)?(?:library/)?([a-z0-9-]+)(?::(?:([0-9]+)(?:\.([0-9]+))?(?:[.@-]|$))?[^/]*|@[^/]*)$`)
-	// withoutPython are Docker's own images that are for something else, without Python or with too little of it.
+	// withoutPython are official Docker images for other purposes, which contain no Python, or too little of it.
 	withoutPython = strings.Fields("alpine amazoncorretto bash busybox caddy composer docker drupal eclipse-temurin elasticsearch elixir erlang ghost golang gradle groovy haproxy " +
 		"haskell httpd influxdb jenkins jruby julia kong logstash mariadb maven memcached mongo mysql nats nginx node openjdk perl php postgres r-base rabbitmq redis registry " +
 		"ruby rust scratch sonarqube swift telegraf tomcat traefik vault wordpress zookeeper")
 )
 
-// NoPython returns why an image cannot be the base of a pipeline, by its name; "" if it may.
+// NoPython returns why an image cannot be the base of a pipeline, judging by its name, or "" if it may.
 func NoPython(image string) string {
 	example := Base(Default)
 	name := official.FindStringSubmatch(image)

@@ -16,11 +16,11 @@ var (
 	goesOn      = pattern.MustCompile(`^(?:and|or|to|for|with|if|the|then|in|from|first|before|after|as|on)$`)
 )
 
-// maxInstalled bounds the packages that a page installs.
+// maxInstalled bounds the packages that are taken from a page.
 const maxInstalled = 200
 
-// Installed returns the requirements that a page or a Dockerfile installs with pip, without those of files, directories
-// and addresses, and the framework of the image that a Dockerfile builds on.
+// Installed returns the requirements that a page or Dockerfile installs with pip, except files, directories and URLs,
+// and the framework in the base image of a Dockerfile.
 func Installed(text string) []string {
 	var out []string
 	for _, m := range fromImage.FindAllStringSubmatch(text, maxInstalled) {
@@ -49,17 +49,17 @@ func Installed(text string) []string {
 }
 
 var (
-	// listed is a line of a list, or a row of a table, that names something with a version.
+	// listed matches a list item or table row with a name and a version.
 	listed = pattern.MustCompile(`(?m)^[ \t]*(?:(?:[-*+]|[0-9]+\.)[ \t]+|\|[ \t]*)[*\x60\[]*([A-Za-z][\w.-]*)[*\x60\]]*(?:\(https?:[^\s)]*\))?[ \t:(|]*(==|>=|~=|=|≥|v|version)?[ \t\x60]*([0-9]+(?:\.[0-9]+){1,2})\b([^\n]*)$`)
-	// alone is a line with only a package and its version.
+	// alone matches a line that consists of a package and its version.
 	alone  = pattern.MustCompile(`(?m)^[ \t]*([A-Za-z][\w.-]*)(==)([0-9]+(?:\.[0-9]+){1,2})()[ \t]*(?:<br>)?[ \t\r]*$`)
 	inRest = pattern.MustCompile(`^[*\x60]*[ \t]*(?:\([^)]{0,40}\))?[ \t.,;|)*\x60]*$`)
 )
 
-// calledSo are the packages that people call by another name.
+// calledSo maps common names of packages to their names on PyPI.
 var calledSo = map[string]string{"pytorch": "torch", "opencv": "opencv-python", "sklearn": "scikit-learn", "sb3": "stable-baselines3", "hydra": "hydra-core"}
 
-// Listed returns the requirements that lists of a page name with their versions.
+// Listed returns the requirements in the lists of a page that have a version.
 func Listed(text string) []string {
 	var out []string
 	all := listed.FindAllStringSubmatch(text, maxInstalled)
@@ -80,7 +80,7 @@ func Listed(text string) []string {
 	return out
 }
 
-// isModulePackage reports whether a package is one that trainings commonly import.
+// isModulePackage reports whether a package is one that trainings often import.
 func isModulePackage(name string) bool {
 	return slices.ContainsFunc(Modules(true), func(m Module) bool {
 		bare, _, _ := strings.Cut(m.Package, "[")
@@ -88,7 +88,7 @@ func isModulePackage(name string) bool {
 	})
 }
 
-// WithExtras returns the name of a package with its extras and those that another line names.
+// WithExtras returns the name of a package with its own extras and those on another line.
 func WithExtras(name, line string) string {
 	bare, has, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")
 	_, more, _ := strings.Cut(strings.TrimSuffix(line, "]"), "[")

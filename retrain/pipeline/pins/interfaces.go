@@ -6,44 +6,45 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
-// Interfaces are what programs call that only old versions of packages have, or other packages alone: the first file that
-// does. It is large because each kind of call is a field.
+// Interfaces records which files use interfaces that only certain versions of packages have, or that need further
+// packages. Each string is the first file with such code, or "". The struct is large because each kind of code has its
+// own field.
 type Interfaces struct {
-	Keras2 string // what Keras 3 does not have
-	TF1    string // what TensorFlow 2 does not have
+	Keras2 string // interfaces that Keras 3 removed
+	TF1    string // interfaces that TensorFlow 2 removed
 
-	Tensorboard string // torch.utils.tensorboard, which torch does not bring along
+	Tensorboard string // torch.utils.tensorboard, which needs a package that torch does not install
 
-	Progress string // what shows the bar of Stable-Baselines3, which does not bring along what draws it
+	Progress string // the progress bar of Stable-Baselines3, which needs packages that it does not install
 
-	Movies string // what writes MP4 with imageio, which does not bring along what encodes it
+	Movies string // MP4 output of imageio, which needs an encoder that it does not install
 
-	Video string // what records videos of Gymnasium, which does not bring along what writes them
+	Video string // video recording of Gymnasium, which needs a package that it does not install
 
-	gym, rendering, hydra string // what Gym 0.26, Gym 0.22 and Hydra 1 do not have
-	agents, games         string // what Ray 2.4 and PettingZoo 1.22 do not have
-	specs, vectors, since string // what Ray 2.50 and Gymnasium 1 do not have, and what only Gymnasium 1 has
-	keys, trees           string // what JAX 0.4.24 and 0.6 do not have
-	trainers, functions   string // what Tianshou 2 and Tianshou 1 do not have
-	particles, second     string // what PettingZoo 1.26 and 1.23 do not have
-	together              string // what PettingZoo 1.22 does not have, of agents that act together
-	scorers               string // what d3rlpy 2 does not have
-	aliases               string // what NumPy 1.24 does not have
+	gym, rendering, hydra string // removed in Gym 0.26, Gym 0.22 and Hydra 1
+	agents, games         string // removed in Ray 2.4 and PettingZoo 1.22
+	specs, vectors, since string // removed in Ray 2.50 and Gymnasium 1, and added in Gymnasium 1
+	keys, trees           string // removed in JAX 0.4.24 and 0.6
+	trainers, functions   string // removed in Tianshou 2 and Tianshou 1
+	particles, second     string // removed in PettingZoo 1.26 and 1.23
+	together              string // results of parallel environments, changed in PettingZoo 1.22
+	scorers               string // removed in d3rlpy 2
+	aliases               string // removed in NumPy 1.24
 
-	Drawn string // what draws a model of Keras, which does not bring along what does
+	Drawn string // drawing of Keras models, which needs packages that Keras does not install
 
-	pools, makes              string // what makes environments of EnvPool, which brings its simulators along, and others
-	rendered, renders, oldGym string // what has environments draw what happens, also with Gym before 0.26, and what imports that
+	pools, makes              string // environments of EnvPool, which includes its simulators, and other environments
+	rendered, renders, oldGym string // rendering, rendering with Gym before 0.26, and imports of Gym
 
-	systems map[string]string // the first file that needs a package of the system
+	systems map[string]string // the first file that needs a system package, by package
 
-	zoo map[string]string // the first file with each family of environments of PettingZoo
+	zoo map[string]string // the first file that uses a family of PettingZoo environments, by family
 }
 
 const (
-	// importsRLlib is an import of RLlib, and what follows.
+	// importsRLlib matches an import of RLlib and everything after it.
 	importsRLlib = `(?m:^[ \t]*(?:(?:from|import)[ \t]+ray\.rllib\b|from[ \t]+ray[ \t]+import[ \t]+[^\n]*\brllib\b))(?s:.*)`
-	// goneNames are wrappers that Gymnasium 1 no longer has, and goneWrapper the end of an import of one.
+	// goneNames matches wrappers that Gymnasium 1 removed, and goneWrapper the end of an import of one.
 	goneNames   = `(?:FrameStack|LazyFrames|StepAPICompatibility)\b`
 	goneWrapper = `[\w.]*[ \t]+import[ \t]+(?:\([^)]*|[^\n(]*)\b` + goneNames
 )
@@ -53,7 +54,8 @@ var (
 	ofTF1    = pattern.MustCompile(`\b(?:tf|tensorflow)\.contrib\b|\btf\.(?:placeholder|Session|get_variable|variable_scope|global_variables_initializer)\(`)
 	asTF1    = pattern.MustCompile(`compat\.v1 as tf\b|\btf = \w+\.compat\.v1\b`)
 
-	// ofGym are the seed, the four results of a step, also of the environments of a repository, and the list of all.
+	// ofGym matches the seed method, the four results of a step, also in environments of the repository, and the old
+	// registry.
 	ofGym          = pattern.MustCompile(`(?m:^[ \t]+return[ \t]+[\w.()]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|terminal),[ \t]*(?:[\w.]*info\w*|\{\}|dict\(\))[ \t]*$)|\benvs?\.seed\(|\bregistry\.(?:all\(\)|env_specs)|(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|dones?|terminal|d),[ \t]*[\w.]+[ \t]*=[ \t]*[\w.\[\]]+\.step\()`)
 	ofRendering    = pattern.MustCompile(`\bclassic_control(?:[ \t]+import[ \t]+|\.)rendering\b|\bwrappers\.Monitor\(|from gym\.wrappers import Monitor\b`)
 	ofTensorboard  = pattern.MustCompile(`(?m)^(?:from|import)[ \t]+torch\.utils\.tensorboard\b`)
@@ -62,32 +64,34 @@ var (
 	ofVideo        = pattern.MustCompile(`\bRecordVideo\(`)
 	hasTensorboard = pattern.MustCompile(`^(?i)(?:tensorboard|tensorflow|tf-nightly)$|^stable.baselines3\[.*extra`)
 
-	// ofSpecs are the names that RLlib changed, which Ray 2.31 still has. Rollouts count as those of a config only.
+	// ofSpecs matches names that RLlib changed and Ray 2.31 still has. Rollouts count only as a method of a config.
 	ofSpecs = pattern.MustCompile(`\b(?:Single|Multi)AgentRLModuleSpec\b|\brl_module\.(?:marl_module|tf)\b|` + importsRLlib + `(?:\.exploration\([ \t\n]*(?:explore|exploration_config)\b|(?i:config|cfg)(?:(?:\(|\.\w+\()[^\n]*\))?\.rollouts\(|[cC]onfig\b(?s:.*)\n[ \t]*\.rollouts\()`)
-	// ofKeys and ofTrees are names that JAX removed.
+	// ofKeys and ofTrees match names that JAX removed.
 	ofKeys  = pattern.MustCompile(`(?m:^from jax\.config import\b)|\bjax\.random\.KeyArray\b|\bfrom jax\.random import\b[^\n]*\bKeyArray\b`)
 	ofTrees = pattern.MustCompile(`\bjax\.tree_(?:map|leaves|flatten|unflatten|structure|reduce)\(`)
-	// ofVectors are names that Gymnasium changed in its first version.
+	// ofVectors matches names that changed in Gymnasium 1.0.
 	ofVectors = pattern.MustCompile(`(?s:\bgymnasium\b.*)(?:\b(?:gym|gymnasium)\.vector\.make\(|\bfinal_observation\b|["']final_info["'])`)
-	// ofWrappers are the uses of wrappers that its first version no longer has, and ownWrappers the code of others.
+	// ofWrappers matches uses of wrappers that Gymnasium 1.0 removed, and ownWrappers classes of the same names in the
+	// project.
 	ofWrappers = pattern.MustCompile(`\bfrom[ \t]+gymnasium\.wrappers` + goneWrapper +
 		`|\bgymnasium\.wrappers\.(?:\w+\.)?` + goneNames +
 		`|(?s:\bgymnasium\b.*)(?:\bfrom[ \t]+gym\.wrappers` + goneWrapper + `|\bgym\.wrappers\.(?:\w+\.)?` + goneNames + `)` +
 		`|\bfrom[ \t]+gymnasium[ \t]+import[ \t]+[^\n]*\bwrappers\b(?s:.*)\bwrappers\.` + goneNames)
 	ownWrappers = pattern.MustCompile(`\bclass[ \t]+` + goneNames + `[ \t]*(?:\([ \t]*(?:\w+\.)?\w+[ \t,)]|\([ \t]*\)|:)`)
 
-	// ofGymnasium1 are names and arguments that its first version brought.
+	// ofGymnasium1 matches names and arguments that Gymnasium 1.0 added.
 	ofGymnasium1 = pattern.MustCompile(`\b(?:TransformObservation|TransformAction)\([^\n]*_space\b|\bFrameStackObservation\b|\bAutoresetMode\b|["']final_obs["']|\bAddRenderObservation\b|\bwrappers\.vector\b`)
 
 	ofAgents = pattern.MustCompile(`\bray\.rllib\.agents\b`)
-	// ofGames are the four results of the last step of an agent.
+	// ofGames matches the four results of last, for an agent's last step.
 	ofGames = pattern.MustCompile(`(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+[ \t]*=[ \t]*[\w.]*env[\w.]*\.last\()`)
 
-	// ofTrainers are trainers that are made with the parts of steps, and ofFunctions those that are functions.
+	// ofTrainers matches trainers that are constructed with the settings of a training, and ofFunctions trainers that
+	// are functions.
 	ofTrainers  = pattern.MustCompile(`\b(?:Off|On)policyTrainer\(|\bOfflineTrainer\((?s:[^()]*)\bmax_epoch=|\bts\.trainer\.(?:Off|On)policyTrainer\b`)
 	ofFunctions = pattern.MustCompile(`\b(?:off|on)policy_trainer\(|\boffline_trainer\(`)
 
-	// ofTogether are the four results of a step of all agents, and ofSecond the second versions of environments.
+	// ofTogether matches the four results of a step of all agents, and ofSecond environments of version 2.
 	ofTogether = pattern.MustCompile(`(?s:(?:\bparallel_env\(|\bto_parallel\(|\baec_to_parallel\().*)(?m:^[ \t]*\w+,[ \t]*\w+,[ \t]*\w+,[ \t]*\w+[ \t]*=[ \t]*[\w.]*env\w*\.step\()`)
 	ofSecond   = pattern.MustCompile(`\bsimple(?:_\w+)?_v2\b`)
 
@@ -95,13 +99,13 @@ var (
 	ofParticles = pattern.MustCompile(`\bpettingzoo\.mpe\b|\bfrom pettingzoo import mpe\b`)
 	ofZoo       = pattern.MustCompile(`\bpettingzoo(?:\.| import )(atari|butterfly|classic|mpe|sisl)\b`)
 
-	// ofAliases are the types of Python under names of NumPy. NumPy 2 has bool again, as a type of its own.
+	// ofAliases matches NumPy's aliases of Python types. NumPy 2 has bool again, as its own type.
 	ofAliases = pattern.MustCompile(`\b(?:np|numpy)\.(?:bool|int|float|complex|object|str)(?:\W|$)`)
 
 	ofHydra = pattern.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
 )
 
-// Take takes what a program calls.
+// Take records which interfaces a file uses.
 func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
@@ -135,10 +139,10 @@ func (i *Interfaces) Take(file string, text []byte) {
 	}
 }
 
-// HasTensorboard reports whether a requirement brings the package that torch.utils.tensorboard needs.
+// HasTensorboard reports whether a requirement installs the package that torch.utils.tensorboard needs.
 func HasTensorboard(requirement string) bool { return hasTensorboard.MatchString(requirement) }
 
-// familiesOfZoo are the packages that environments of PettingZoo need, which it leaves to extras.
+// familiesOfZoo are the packages that PettingZoo environments need, which PettingZoo installs only with extras.
 var familiesOfZoo = []struct {
 	family   string
 	packages []string
@@ -150,8 +154,8 @@ var familiesOfZoo = []struct {
 	{"sisl", []string{"pygame", "pymunk", "scipy", "box2d"}},
 }
 
-// OfZoo returns the packages that the environments of PettingZoo need, by the first file that imports them, unless a
-// requirement has the extra for them.
+// OfZoo returns the packages that the PettingZoo environments in use need, with the first file that imports them,
+// unless the requirement has their extra.
 func (i *Interfaces) OfZoo(requirement string) map[string]string {
 	out := map[string]string{}
 	for _, x := range familiesOfZoo {
@@ -165,9 +169,10 @@ func (i *Interfaces) OfZoo(requirement string) map[string]string {
 	return out
 }
 
-// Last returns the last version of a package that has what programs call, and the file that calls it; "" if they call
-// nothing that was removed. Gym before 0.22 no longer builds with current setuptools, so it is only for what nothing
-// later has. Programs with the agents of Ray 2.3 use Gym, which only Ray before 2.3 needs: it decides which.
+// Last returns the last version of a package that has all interfaces in use, and the first file that uses a removed
+// one, or "" if none was removed. Gym before 0.22 cannot be built with current setuptools, so that version is returned
+// only if the programs need it. Programs with Ray's old agents use the version of Gym that Ray before 2.3 requires, so
+// Ray decides about Gym.
 func (i *Interfaces) Last(name string) (version, file string) {
 	switch {
 	case name == "gym" && i.rendering != "":

@@ -2,7 +2,7 @@ package pins
 
 import "testing"
 
-// What only old versions of a package have decides which version is proposed.
+// The use of interfaces that only old versions of a package have decides which version is proposed.
 func TestInterfacesOfOldVersions(t *testing.T) {
 	for name, test := range map[string]struct {
 		text, gym, hydra string
@@ -114,7 +114,7 @@ func TestTensorboardComesWithOthers(t *testing.T) {
 	}
 }
 
-// What a library removed, and the environments that it leaves to extras.
+// Interfaces that a library removed, and environments that it leaves to extras.
 func TestInterfacesOfLibraries(t *testing.T) {
 	for text, want := range map[string]string{
 		"result = ts.trainer.OffpolicyTrainer(policy=policy, max_epoch=5).run()\n": "1.2.0",

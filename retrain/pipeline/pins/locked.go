@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OfPipfileLock returns the versions of a Pipfile.lock by normalized name.
+// OfPipfileLock returns the versions in a Pipfile.lock by normalized name, or nil if the file is invalid.
 func OfPipfileLock(text string) map[string]string {
 	var lock struct {
 		Default map[string]struct {
@@ -22,7 +22,7 @@ func OfPipfileLock(text string) map[string]string {
 	return out
 }
 
-// OfReport returns the versions of a report of pip by normalized name.
+// OfReport returns the versions in a report of pip by normalized name, or nil if the report is invalid.
 func OfReport(text string) map[string]string {
 	var report struct {
 		Install []struct {

@@ -10,8 +10,8 @@ import (
 
 var markerToken = pattern.MustCompile(`^\s*(\(|\)|===|[<>=!~]=|[<>^~]|"[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_.]*)`)
 
-// Applies reports whether a marker of PEP 508 is true in the image: Linux on x86_64, that version of CPython such as
-// 3.11, and no extra. What it cannot read is taken for true, as a package too many does less harm than one that lacks.
+// Applies reports whether a PEP 508 marker is true in the image: Linux on x86_64, a CPython version such as 3.11, and
+// no extra. An unreadable marker counts as true, because an unneeded package does less harm than a missing one.
 func Applies(marker, python string) bool {
 	r := markerReader{values: map[string]string{
 		"python_version": python, "python_full_version": python + ".99", "implementation_version": python + ".99", "sys_platform": "linux", "platform_system": "Linux",
@@ -26,18 +26,18 @@ func Applies(marker, python string) bool {
 		r.tokens = append(r.tokens, m[1])
 		rest = rest[len(m[0]):]
 	}
-	if len(r.tokens) > 200 { // longer than any that a person or a tool writes
+	if len(r.tokens) > 200 { // longer than any real marker
 		return true
 	}
 	holds := r.either()
 	return holds || r.odd || len(r.tokens) > 0
 }
 
-// markerReader reads a marker by recursive descent, and consumes its tokens.
+// markerReader evaluates a marker by recursive descent, consuming its tokens.
 type markerReader struct {
 	tokens []string
 	values map[string]string
-	odd    bool // it is not a marker
+	odd    bool // whether the text is not a valid marker
 }
 
 func (r *markerReader) next() string {
@@ -109,7 +109,7 @@ func (r *markerReader) one() bool {
 	return true
 }
 
-// value returns what a token stands for, and whether that is a version of Python.
+// value returns the value of a token, and whether the token is a variable for a Python version.
 func (r *markerReader) value(token string) (value string, version bool) {
 	if token != "" && (token[0] == '"' || token[0] == '\'') {
 		return token[1 : len(token)-1], false
@@ -125,7 +125,7 @@ func alternatives(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", |", r) })
 }
 
-// Within returns the marker that says of a variable what a specification of Poetry does.
+// Within returns the marker that restricts a variable to a Poetry specification.
 func Within(variable, wanted string) string {
 	var bounds []string
 	for part := range strings.SplitSeq(wanted, ",") {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Missing is a package that nothing names, but of which another one would install a version that it does not work with.
+// Missing is an undeclared package of which a declared one, By, would install an incompatible version.
 type Missing struct{ Name, By string }
 
-// MissingFrom returns the packages that are to be added to others, because the metadata of one of these allow a version
-// that it does not work with, for a version of Python that has files for one that it does work with.
+// MissingFrom returns the packages that must be added to others because the metadata of one of these allow an
+// incompatible version. It returns only packages that have a compatible version with files for the Python version.
 func MissingFrom(python string, packages []Package) []Missing {
 	chosen := Choose(python, packages)
 	named := map[string]bool{}
@@ -33,15 +33,15 @@ func MissingFrom(python string, packages []Package) []Missing {
 	return out
 }
 
-// Available reports whether a version of a package has files for a version of Python, as far as is known.
+// Available reports whether a version of a package has files for a Python version, as far as is known.
 func Available(python, name, version string) bool {
 	return hasFiles(Package{name, "==" + version}, python)
 }
 
-// ofNumPy are the last versions of NumPy with the first two numbers, some of which no set has.
+// ofNumPy are the last patch releases of NumPy's minor versions, some of which no set has.
 var ofNumPy = strings.Fields("1.19.5 1.20.3 1.21.6 1.22.4 1.23.5 1.24.4 1.25.2 1.26.4 2.0.2 2.1.3 2.2.6")
 
-// published returns the known versions of a package, in no order.
+// published returns the known versions of a package, in any order.
 func published(name string) []string {
 	var out []string
 	if name == "numpy" {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// usual are packages whose names others imitate.
+// usual are packages with names that other packages imitate.
 var usual = strings.Fields("gymnasium matplotlib numpy opencv-python pandas pettingzoo scikit-learn scipy stable-baselines3 tensorboard tensorflow torch torchvision transformers")
 
-// Misspelled returns why a requirement is not the package that it seems to be, "" if it may be. No other one that the list
-// has is meant as well.
+// Misspelled returns why a requirement is a different package than it seems to be, or "" if it may be intended. It
+// returns "" if the intended package is also in the list.
 func Misspelled(requirement string, all []string) string {
 	name, _ := NameAndVersion(requirement)
 	joined := func(s string) string { return strings.ReplaceAll(s, "-", "") }
@@ -22,8 +22,8 @@ func Misspelled(requirement string, all []string) string {
 	return ""
 }
 
-// slipped reports whether a name is another one with two letters transposed, a letter doubled, or a letter before the last
-// one missing. A digit, or another letter at the end, makes a name of its own.
+// slipped reports whether a name is another one with two adjacent letters transposed, a letter doubled, or a letter
+// before the last one missing. An additional digit, or another letter at the end, counts as a name of its own.
 func slipped(name, of string) bool {
 	short, long := name, of
 	if len(name) > len(of) {
@@ -42,10 +42,11 @@ func slipped(name, of string) bool {
 	return long == of && i < len(short) || long == name && i > 0 && long[i-1] == long[i]
 }
 
-// neighbours are the keys beside each other on a keyboard.
+// neighbours are the rows of keys on a keyboard.
 var neighbours = strings.Fields("qwertyuiop asdfghjkl zxcvbnm")
 
-// mistyped reports whether two names differ in one letter, after the first one, whose keys are beside each other.
+// mistyped reports whether two names differ in exactly one letter after the first, and the keys of the two letters are
+// adjacent.
 func mistyped(name, of string) bool {
 	if len(name) != len(of) {
 		return false
@@ -59,7 +60,7 @@ func mistyped(name, of string) bool {
 	})
 }
 
-// transposed reports whether two names differ in the order of two letters that follow one another.
+// transposed reports whether two names differ in the order of two adjacent letters.
 func transposed(a, b string) bool {
 	if len(a) != len(b) {
 		return false

@@ -9,11 +9,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// Module is a module of Python and the package that has it.
+// Module is a Python module with the package that contains it.
 type Module struct{ Module, Package string }
 
-// libraries are the packages of modules that trainings are built on. A training that imports one needs it, whether it is
-// declared or not. The others are taken only if nothing is declared, as they may come with what is.
+// libraries are modules that trainings are built on. A training that imports one needs its package even if that is not
+// declared. The packages of others are added only if nothing is declared, because declared packages may install them.
 var libraries = []Module{
 	{"stable_baselines", "stable-baselines"},
 	{"stable_baselines3", "stable-baselines3"},
@@ -71,8 +71,8 @@ var others = []Module{
 	{"absl", "absl-py"},
 }
 
-// Modules returns the modules that a training needs its packages of, whether they are declared or not, and with all also
-// those that may come with others.
+// Modules returns the modules whose packages a training needs even if they are not declared and, if all is true, also
+// those that other packages may install.
 func Modules(all bool) []Module {
 	if all {
 		return slices.Concat(libraries, others)
@@ -80,7 +80,7 @@ func Modules(all bool) []Module {
 	return slices.Clone(libraries)
 }
 
-// distributions are the packages of modules whose names differ, beside those of libraries and others.
+// distributions maps further modules to packages with a different name.
 var distributions = map[string]string{
 	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx", "dopamine": "dopamine-rl",
 	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
@@ -89,15 +89,15 @@ var distributions = map[string]string{
 	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
 }
 
-// families are the beginnings of the names of packages that have a module beside the usual one.
+// families maps modules to the prefixes of alternative packages that contain them.
 var families = map[string]string{"cv2": "opencv-", "tensorflow": "tensorflow-", "google": "google-", "PIL": "pillow", "gym": "gym-", "lightning": "pytorch-lightning"}
 
-// IsFamily reports whether a package of a normalized name has a module, beside the usual package for it.
+// IsFamily reports whether a package with a normalized name is an alternative to the usual package of a module.
 func IsFamily(module, name string) bool {
 	return families[module] != "" && strings.HasPrefix(name, families[module])
 }
 
-// Distribution returns the normalized name of the package that has a module.
+// Distribution returns the normalized name of the package that contains a module.
 func Distribution(module string) string {
 	for _, l := range Modules(true) {
 		if l.Module == module {
@@ -125,24 +125,24 @@ func NameAndVersion(requirement string) (name, version string) {
 	return Normalized(name), version
 }
 
-// Standard reports whether a module is one of Python itself.
+// Standard reports whether a module is part of Python's standard library.
 func Standard(module string) bool { return standard()[module] }
 
-// Companion is a package that environments need beside their library.
+// Companion is a package that environments need in addition to their library.
 type Companion struct {
 	Package string
-	with    *pattern.Pattern // requirements that have it already
+	with    *pattern.Pattern // requirements that install it already
 }
 
-// ComesWith reports whether a requirement has the package already, such as by an extra.
+// ComesWith reports whether a requirement installs the package already, for example through an extra.
 func (c Companion) ComesWith(requirement string) bool {
 	return c.with.MatchString(strings.ToLower(requirement))
 }
 
-// ofMuJoCo are environments with the bindings of MuJoCo itself.
+// ofMuJoCo matches environments that use the official MuJoCo bindings.
 var ofMuJoCo = pattern.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[45]$`)
 
-// companions are those of the environments of Gymnasium, by their ids.
+// companions are the packages that Gymnasium environments need, by id.
 var companions = []struct {
 	id *pattern.Pattern
 	Companion
@@ -150,14 +150,14 @@ var companions = []struct {
 	{pattern.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"box2d", pattern.MustCompile(`^box2d|\[.*\b(box2d|all)\b`)}},
 	{pattern.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"pygame", pattern.MustCompile(`^pygame|\[.*\b(box2d|classic[-_]control|extra|all)\b`)}},
 	{ofMuJoCo, Companion{"mujoco", pattern.MustCompile(`^mujoco|\[.*\b(mujoco|all)\b`)}},
-	{ofMuJoCo, Companion{"imageio", pattern.MustCompile(`^imageio$|\[.*\b(mujoco|all)\b`)}}, // which its renderer imports at once
+	{ofMuJoCo, Companion{"imageio", pattern.MustCompile(`^imageio$|\[.*\b(mujoco|all)\b`)}}, // its renderer imports it at once
 	{ofMuJoCo, Companion{"packaging", pattern.MustCompile(`^packaging|\[.*\b(mujoco|all)\b`)}},
 	{pattern.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[23]$`), Companion{"mujoco-py", pattern.MustCompile(`^mujoco-py`)}},
 	{pattern.MustCompile(`BulletEnv-v[0-9]+$`), Companion{"pybullet", pattern.MustCompile(`^pybullet`)}},
 	{traits.OfGames, Companion{"ale-py", pattern.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
 }
 
-// Companions returns the packages that an environment needs beside its library, by its id.
+// Companions returns the packages that an environment needs in addition to its library.
 func Companions(id string) []Companion {
 	var out []Companion
 	id = id[strings.LastIndex(id, ":")+1:]
@@ -169,13 +169,13 @@ func Companions(id string) []Companion {
 	return out
 }
 
-// beforeGymnasium1 are ids that Gymnasium 1.0 no longer has.
+// beforeGymnasium1 matches ids that Gymnasium 1.0 removed.
 var beforeGymnasium1 = pattern.MustCompile(`^(?:LunarLander(?:Continuous)?-v2|CarRacing-v2|(?:Ant|HalfCheetah|Hopper|Humanoid(?:Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum)-v[23])$`)
 
-// BeforeGymnasium1 reports whether Gymnasium 1.0 no longer has an environment, by its id.
+// BeforeGymnasium1 reports whether Gymnasium 1.0 removed an environment.
 func BeforeGymnasium1(id string) bool { return beforeGymnasium1.MatchString(id) }
 
-// standard are the modules of Python itself, from sys.stdlib_module_names of Python 3.11.
+// standard are the modules in sys.stdlib_module_names of Python 3.11.
 var standard = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(standardModules) {

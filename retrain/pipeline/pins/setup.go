@@ -9,11 +9,11 @@ var (
 	variable   = pattern.MustCompile(`(?ms)^([A-Za-z_]\w*)\s*=\s*("[^"\n]*"|'[^'\n]*'|\[[^\]]*\])`)
 )
 
-// maxInlined is the number of arguments of a setup.py that Inlined replaces.
+// maxInlined bounds the number of arguments that Inlined replaces.
 const maxInlined = 20
 
-// Inlined returns a setup.py with the strings and lists of its variables in the arguments that name them, such as
-// install_requires=REQUIRED.
+// Inlined returns a setup.py in which variables in arguments, as in install_requires=REQUIRED, are replaced by their
+// strings and lists.
 func Inlined(text string) string {
 	values, replaced := map[string]string{}, 0
 	for _, m := range variable.FindAllStringSubmatch(text, -1) {

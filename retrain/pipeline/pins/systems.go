@@ -9,7 +9,7 @@ var (
 	onlyMac     = pattern.MustCompile(`^(pyobjc.*|appnope|tensorflow-macos|tensorflow-metal|applescript|py2app|mlx)$`)
 )
 
-// OnlyFor returns the system that a package of a normalized name is for alone, "" if it is for Linux too.
+// OnlyFor returns the only operating system that a package with a normalized name supports, or "" if it supports Linux.
 func OnlyFor(name string) string {
 	switch {
 	case onlyWindows.MatchString(name):
@@ -20,25 +20,26 @@ func OnlyFor(name string) string {
 	return ""
 }
 
-// drawsModel is code that imports Keras and draws a model with it.
+// drawsModel matches code that draws a Keras model.
 const drawsModel = `(?m:^[ \t]*(?:from|import)[ \t]+[^\n]*\bkeras\b)(?s:.*)\bplot_model\(|\bkeras\.utils\.(?:\w+\.)?plot_model\(`
 
 var (
-	// ofDrawing draws a model of Keras.
+	// ofDrawing matches code that draws a Keras model.
 	ofDrawing = pattern.MustCompile(drawsModel)
-	// ofRender has environments draw, and ofOldRender those of Gym before 0.26.
+	// ofRender matches code that renders environments, and ofOldRender the rendering of Gym before 0.26.
 	ofRender    = pattern.MustCompile(`\brender_mode["']?\s*[=:]\s*["']|\bRecordVideo\(`)
 	ofOldRender = pattern.MustCompile(`\benvs?\.render\(`)
-	// ofPools makes environments of EnvPool, and makesOther those of Gymnasium, also by libraries.
+	// ofPools matches code that makes EnvPool environments, and makesOther Gymnasium environments, also through
+	// libraries.
 	ofPools    = pattern.MustCompile(`\benvpool\.make\w*\(`)
 	makesOther = pattern.MustCompile(`\b(?:gym|gymnasium)\.make(?:_vec)?\(|\bmake_(?:vec_|atari_)env\(`)
 	importsGym = pattern.MustCompile(`(?m)^(?:import|from) gym\b`)
-	// drawn are the environments that Gymnasium draws with pygame, beside those that need it anyway.
+	// drawn matches environments that Gymnasium draws with pygame, except those that need pygame anyway.
 	drawn = pattern.MustCompile(`^(?:CartPole|Pendulum|Acrobot|MountainCar|FrozenLake|Taxi|Blackjack|CliffWalking)`)
-	// hasPygame are requirements that bring pygame.
+	// hasPygame matches requirements that install pygame.
 	hasPygame = pattern.MustCompile(`^pygame|\[.*\b(classic[-_]control|toy[-_]text|box2d|extra|all)\b`)
 
-	// ofSystem are the packages of Debian that code needs, which pip does not install.
+	// ofSystem are the Debian packages that code needs, which pip does not install.
 	ofSystem = []struct {
 		name string
 		code *pattern.Pattern
@@ -53,7 +54,8 @@ var (
 	}
 )
 
-// Companions returns the packages that an environment needs beside its library, by its id, as the programs use it.
+// Companions returns the packages that an environment needs in addition to its library, considering how the programs
+// use it.
 func (i *Interfaces) Companions(id string) []Companion {
 	if i.pools != "" && i.makes == "" {
 		return nil
@@ -65,14 +67,13 @@ func (i *Interfaces) Companions(id string) []Companion {
 	return out
 }
 
-// Systems returns the packages of Debian that the programs need, and the first file that needs each.
+// Systems returns the Debian packages that the programs need, with the first file that needs each.
 func (i *Interfaces) Systems() map[string]string { return i.systems }
 
-// ofTorch are packages, by their normalized names, that compute with torch in any version.
+// ofTorch matches the normalized names of packages that compute with any version of torch.
 var ofTorch = pattern.MustCompile(`^(stable-baselines3|sb3-contrib|rl-zoo3|imitation|tianshou|pfrl|d3rlpy|torchrl|tensordict|pytorch-lightning|lightning)$`)
 
-// Below returns the package that decides what a package of a normalized name computes, but whose version it leaves open;
-// "" if there is none.
+// Below returns the package that determines the results of another one, which does not fix its version, or "".
 func Below(name string) string {
 	if ofTorch.MatchString(name) {
 		return "torch"

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// What testdata/tables.py says without PyPI is what sets.tsv has: its columns, its packages, and the versions of those
-// that are published as source only. The rest has files for its Python, and is released.
+// The parts of testdata/tables.py that do not depend on PyPI agree with sets.tsv: the columns, the packages, and the
+// versions of packages that are published as source only. All other versions have files for their Python, and are
+// releases.
 func TestSetsAreThoseOfTheScript(t *testing.T) {
 	text, err := os.ReadFile("testdata/tables.py")
 	if err != nil {
@@ -69,7 +70,7 @@ func TestSetsAreThoseOfTheScript(t *testing.T) {
 	if !slices.IsSorted(rows) {
 		t.Error("the packages are not sorted")
 	}
-	// these have no files at all, or none that suit others
+	// these packages have no files, or none that fit the others
 	without := []string{"box2d-py", "ipython", "learn2learn", "minihack", "procgen", "stable-baselines", "tf-agents"}
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(n string) bool { return slices.Contains(without, n) })
@@ -78,7 +79,7 @@ func TestSetsAreThoseOfTheScript(t *testing.T) {
 	}
 }
 
-// ofSource is the version that the script takes of a package that is published as source only.
+// ofSource returns the version that the script uses for a package that is published as source only.
 func ofSource(since [][]string, python, month string) string {
 	if python == "3.7" || python == "3.8" {
 		month = min(month, "2023-06")

@@ -16,7 +16,7 @@ var (
 	tomlPython   = pattern.MustCompile(`python\s*=\s*["']([^"']*)["']`)
 )
 
-// Section returns the text of a table of TOML.
+// Section returns the text of a TOML table.
 func Section(text, name string) string {
 	_, rest, found := strings.Cut("\n"+text, "\n["+name+"]")
 	if !found {
@@ -26,8 +26,8 @@ func Section(text, name string) string {
 	return rest
 }
 
-// OptionalGroups returns the tables of TOML with the packages of those groups of Poetry that are installed only if they
-// are asked for.
+// OptionalGroups returns the names of the TOML tables with the packages of optional Poetry groups, which are installed
+// only on request.
 func OptionalGroups(text string) map[string]bool {
 	tables := map[string]bool{}
 	for _, m := range tomlOptional.FindAllStringSubmatch(text, -1) {
@@ -36,7 +36,7 @@ func OptionalGroups(text string) map[string]bool {
 	return tables
 }
 
-// EachConstraint writes the packages of a text of TOML that have several constraints as one line for each.
+// EachConstraint replaces packages with several constraints in a TOML text by one line per constraint.
 func EachConstraint(text string) string {
 	return tomlArrays.ReplaceAllStringFunc(text, eachConstraint)
 }
@@ -50,7 +50,7 @@ func eachConstraint(array string) string {
 	return b.String()
 }
 
-// MarkerOf returns the marker of a package in a table of Poetry.
+// MarkerOf returns the marker of a package in an inline table of Poetry.
 func MarkerOf(table string) string {
 	if m := tomlMarkers.FindStringSubmatch(table); m != nil {
 		return cmp.Or(m[1], m[2])

@@ -2,14 +2,14 @@ package pins
 
 import "slices"
 
-// leaf is a package that programs use by importing its module alone, or another one that loads it by its name.
+// leaf is a package that is used only by importing its module, or through another package that loads it.
 type leaf struct {
 	module string
-	loads  []string // modules of others
+	loads  []string // modules of packages that load it
 }
 
-// leaves are the packages of which it is known that nothing else uses them. Those that many load by their name, such as
-// tensorboard, opencv-python, scipy or mpi4py, are none.
+// leaves are packages that nothing else is known to use. They exclude packages that many others load by name, such as
+// tensorboard, opencv-python, scipy and mpi4py.
 var leaves = map[string]leaf{
 	"click":        {"click", nil},
 	"gym":          {"gym", []string{"stable_baselines", "stable_baselines3", "sb3_contrib", "shimmy", "d4rl", "ray", "tianshou", "gymnasium"}},
@@ -24,7 +24,8 @@ var leaves = map[string]leaf{
 	"torchvision":  {"torchvision", []string{"transformers", "timm", "lightning", "torchrl", "ultralytics"}},
 }
 
-// Unused reports whether nothing uses a package, by its normalized name and what the programs name.
+// Unused reports whether nothing uses a package with a normalized name. named reports whether programs mention a
+// module.
 func Unused(name string, named func(module string) bool) bool {
 	l, ok := leaves[name]
 	return ok && !named(l.module) && !slices.ContainsFunc(l.loads, named)

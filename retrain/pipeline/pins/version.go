@@ -14,7 +14,7 @@ var (
 	unsettled = pattern.MustCompile(`[0-9.](?:a|b|c|rc|alpha|beta|pre|preview|dev)[0-9]*`)
 )
 
-// Exact returns the version of a specification that allows only one, "" for any other.
+// Exact returns the version of a specification that allows only one, or "".
 func Exact(wanted string) string {
 	m := oneBound.FindStringSubmatch(strings.TrimSpace(wanted))
 	if m == nil || m[1] != "" && !strings.HasPrefix(m[1], "=") || strings.Contains(m[2], "*") {
@@ -23,7 +23,7 @@ func Exact(wanted string) string {
 	return m[2]
 }
 
-// Lowest returns the lowest version that a specification allows, "" if it names none.
+// Lowest returns the lowest version that a specification mentions as allowed, or "".
 func Lowest(wanted string) string {
 	for part := range strings.SplitSeq(wanted, ",") {
 		if m := oneBound.FindStringSubmatch(strings.TrimSpace(part)); m != nil && slices.Contains([]string{">=", "~=", "^", "~", "", "=", "==", "==="}, m[1]) {
@@ -33,8 +33,8 @@ func Lowest(wanted string) string {
 	return ""
 }
 
-// Allowed reports whether a version is within a specification of PEP 440, or of Poetry. What it cannot read allows
-// nothing. Alternatives are separated by ||.
+// Allowed reports whether a version satisfies a specification in PEP 440 or Poetry syntax. Alternatives are separated
+// by ||. Invalid specifications allow nothing.
 func Allowed(wanted, version string) bool {
 	for alternative := range strings.SplitSeq(wanted, "||") {
 		if allBounds(alternative, version) {
@@ -50,7 +50,7 @@ func allBounds(wanted, version string) bool {
 	}
 	for part := range strings.SplitSeq(wanted, ",") {
 		part = strings.TrimSpace(part)
-		if part == "" { // a comma at the end
+		if part == "" { // a trailing comma
 			continue
 		}
 		m := oneBound.FindStringSubmatch(part)
@@ -61,7 +61,7 @@ func allBounds(wanted, version string) bool {
 	return true
 }
 
-// within reports whether a version keeps one bound.
+// within reports whether a version satisfies a single bound.
 func within(operator, bound, text string) bool {
 	prefix, star := strings.CutSuffix(bound, ".*")
 	b, version := numbers(prefix), numbers(text)
@@ -92,15 +92,15 @@ func within(operator, bound, text string) bool {
 	return star && same(len(b)) || !star && order == 0
 }
 
-// Compare returns -1, 0 or 1, as the first version is before, the same as, or after the second. Releases come after what
-// is before them, such as candidates, and local parts do not count.
+// Compare returns -1, 0 or 1 if the first version is before, the same as, or after the second. Pre-releases come before
+// the release, and local parts are ignored.
 func Compare(a, b string) int {
 	x, y := numbers(a), numbers(b)
 	n := max(len(x), len(y))
 	return cmp.Or(slices.Compare(padded(x, n), padded(y, n)), stage(a)-stage(b))
 }
 
-// stage returns -1 for a version before a release, 1 for one after it, and else 0.
+// stage returns -1 for a pre-release, 1 for a post-release, and 0 for a release.
 func stage(version string) int {
 	switch {
 	case unsettled.MatchString(version):
