@@ -1,2 +1,2 @@
-// Package headless finds what keeps a program from running without a person and a screen, by reading its code alone.
+// Package headless finds what prevents a program from running without a user and a screen, by reading its source.
 package headless

@@ -8,24 +8,24 @@ import (
 )
 
 var (
-	// loop is a loop that its header does not end, or only by a name.
+	// loop matches the header of a loop that does not end by itself, or depends on a single name.
 	loop    = pattern.MustCompile(`^(?:while[ \t]+\(?(?:True|1|(not[ \t]+)?([A-Za-z_]\w*))\)?|for[ \t]+\w+[ \t]+in[ \t]+(?:itertools\.)?count\([^)]*\))[ \t]*:`)
 	inner   = pattern.MustCompile(`^(?:while|for)\b`)
 	ends    = pattern.MustCompile(`^(?:return\b|raise\b|(?:sys\.|os\._)?exit\(|quit\()`)
 	breaks  = pattern.MustCompile(`^break\b`)
 	defines = pattern.MustCompile(`^(?:async[ \t]+)?def[ \t]+(\w+)`)
-	// isStart is a function that programs call to begin.
+	// isStart matches names of functions in which programs start.
 	isStart = pattern.MustCompile(`^(?:main|run|play|test|eval|enjoy|watch|show|render|replay|visuali[sz]e|demo)`)
-	// ofPerson is a condition that only a person at a screen makes true.
+	// ofPerson matches conditions that depend on user input.
 	ofPerson = pattern.MustCompile(`\bpygame\.(?:event|QUIT|K_\w+|KEYDOWN|key)\b|\bevent\.(?:type|key)\b|\bwaitKey\b|\bis_pressed\(|\binput\(|\bevents?\b.*\bget\(`)
-	// isTrue is a condition that is a name alone.
+	// isTrue matches a condition that is a single name.
 	isTrue = pattern.MustCompile(`^if[ \t]+([A-Za-z_]\w*)(?:[ \t]+is[ \t]+True|[ \t]*==[ \t]*True)?[ \t]*:`)
 )
 
-// maxLines and maxLoops bound the lines of code that are looked at, and the loops.
+// maxLines bounds the lines of code that are examined, and maxLoops the loops.
 const maxLines, maxLoops = 2000, 20
 
-// line is one that has code.
+// line is a line with code.
 type line struct {
 	indent int
 	code   string
@@ -43,8 +43,8 @@ func linesOf(code string) []line {
 	return out
 }
 
-// Endless reports whether a program has a loop, where it begins or in a function with which programs do, that only a person
-// ends, or nothing.
+// Endless reports whether a program has a loop that ends only through user input or not at all. It considers loops
+// outside of functions and in functions in which programs start.
 func Endless(code string) bool {
 	lines, loops := linesOf(code), 0
 	for i, l := range lines {
@@ -60,7 +60,7 @@ func Endless(code string) bool {
 	return false
 }
 
-// begins reports whether a line is outside of functions, or in one with which programs begin.
+// begins reports whether a line is outside of functions, or in a function in which programs start.
 func begins(lines []line, at int) bool {
 	indent := lines[at].indent
 	for i := at - 1; i >= 0 && indent > 0; i-- {
@@ -78,7 +78,8 @@ func begins(lines []line, at int) bool {
 	return true
 }
 
-// stops reports whether something in a loop ends it without a person. Name is that of its condition, "" for none.
+// stops reports whether the code in a loop ends it without user input. name is the name that is the condition of the
+// loop, or "".
 func stops(lines []line, at int, name string) bool {
 	sets := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b(?:[ \t]*,[ \t]*\w+)*[ \t]*[-+*|&]?=[^=]`)
 	for i := at + 1; i < len(lines) && lines[i].indent > lines[at].indent; i++ {
@@ -97,7 +98,7 @@ func stops(lines []line, at int, name string) bool {
 	return false
 }
 
-// afterCondition returns what a line with a condition has after it, "" for nothing.
+// afterCondition returns the statement after a condition on the same line, or "".
 func afterCondition(code string) string {
 	condition, after, _ := strings.Cut(code, ": ")
 	if strings.HasPrefix(condition, "if ") || strings.HasPrefix(condition, "elif ") {
@@ -106,8 +107,8 @@ func afterCondition(code string) string {
 	return ""
 }
 
-// reached reports whether a line of a loop runs at some time without a person. A break of a loop inside is not one of this
-// loop.
+// reached reports whether a line of a loop may run without user input. isBreak reports whether it is a break, which
+// must not belong to an inner loop.
 func reached(lines []line, at, i int, isBreak bool) bool {
 	indent := lines[i].indent
 	for j := i - 1; j > at; j-- {
@@ -126,7 +127,7 @@ func reached(lines []line, at, i int, isBreak bool) bool {
 	return true
 }
 
-// before returns the index of the condition that an else belongs to, -1 for none.
+// before returns the index of the condition that an else belongs to, or -1.
 func before(lines []line, at int) int {
 	for i := at - 1; i >= 0 && lines[i].indent >= lines[at].indent; i-- {
 		if lines[i].indent == lines[at].indent {
@@ -136,7 +137,7 @@ func before(lines []line, at int) int {
 	return -1
 }
 
-// always reports whether a condition is a name that is only ever set to True, before a loop.
+// always reports whether a condition is a name that is assigned only once, before the loop, with the value True.
 func always(lines []line, loop, at int) bool {
 	if at < 0 {
 		return false

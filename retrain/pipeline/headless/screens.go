@@ -10,23 +10,23 @@ import (
 var (
 	opensWindow = pattern.MustCompile(`\bpygame\.display\.set_mode\(`)
 	opensSound  = pattern.MustCompile(`\bpygame\.mixer\b`)
-	// human is an environment of Gymnasium that opens a window.
+	// human matches code that makes a Gymnasium environment open a window.
 	human = pattern.MustCompile(`\brender_mode\s*=\s*["']human["']\s*[,)]`)
-	// importsGym and renders are how programs with Gym before 0.26 open a window.
+	// importsGym and renders match code of programs that open a window with Gym before 0.26.
 	importsGym = pattern.MustCompile(`(?m)^(?:import|from) gym\b`)
 	renders    = pattern.MustCompile(`\benvs?\.render\(\s*(?:(?:mode\s*=\s*)?["']human["']\s*)?\)`)
-	// ofPygame are the environments of Gymnasium whose windows are those of pygame.
+	// ofPygame matches Gymnasium environments that open windows with pygame.
 	ofPygame = pattern.MustCompile(`^(?:CartPole|Pendulum|Acrobot|MountainCar(?:Continuous)?|LunarLander(?:Continuous)?|BipedalWalker(?:Hardcore)?|CarRacing|FrozenLake(?:8x8)?|Taxi|Blackjack|CliffWalking)-v[0-9]+$`)
 )
 
-// Human reports whether code makes an environment of Gymnasium that opens a window.
+// Human reports whether code makes a Gymnasium environment that opens a window.
 func Human(code string) bool { return human.MatchString(code) }
 
-// DrawnByPygame reports whether Gymnasium draws an environment, by its id, with pygame, which can do so without a screen.
+// DrawnByPygame reports whether Gymnasium draws an environment with pygame, which does not require a screen.
 func DrawnByPygame(id string) bool { return ofPygame.MatchString(id) }
 
-// Variables returns the environment variables, NAME=VALUE, by which the windows and sounds of a program need no devices.
-// The texts are the code that it runs, and id is its environment. The code may set them itself.
+// Variables returns the environment variables, as NAME=VALUE, with which the windows and sounds of a program need no
+// devices. texts are its code, and id is its environment. Variables that the code sets itself are omitted.
 func Variables(texts []string, id string) []string {
 	has := func(code *pattern.Pattern) bool { return slices.ContainsFunc(texts, code.MatchString) }
 	sets := func(name string) bool {

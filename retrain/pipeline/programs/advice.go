@@ -13,21 +13,21 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// The limits of the pages that are read for the commands that they name.
+// Limits for the pages that are searched for commands.
 const (
 	maxPages    = 200
 	maxPageSize = 256 << 10
 	maxAdvice   = 2000
-	maxEntries  = 50_000 // files and directories that are looked at for pages
+	maxEntries  = 50_000 // files and directories visited in search of pages
 	maxWord     = 64     // words of a command line
 )
 
-// advice is a command line that a repository tells people to run.
+// advice is a command line that a repository recommends.
 type advice struct {
-	file   string   // that says so
+	file   string   // the file that recommends it
 	target string   // a Python file, a module after "-m ", or a console script
-	args   []string // nil if something in them stands for what a person knows
-	words  []string // all of them
+	args   []string // nil if one of them is a placeholder for something that only the user knows
+	words  []string // all arguments, including placeholders
 	weight int
 }
 
@@ -41,7 +41,7 @@ var (
 	pageName   = pattern.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
 )
 
-// advise reads the pages and scripts of a repository for the commands that they name.
+// advise collects the commands that the pages and scripts of a repository recommend.
 func (f *Finder) advise() {
 	names := slices.Sorted(maps.Keys(f.scripts))
 	var console *pattern.Pattern
@@ -83,27 +83,27 @@ func (f *Finder) advise() {
 	})
 }
 
-// foreign are the names of directories that are none of the project's, unless they are packages.
+// foreign are names of directories that do not belong to the project unless they are packages.
 var foreign = []string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}
 
-// IsForeign reports whether a directory of a repository holds nothing of the project, such as a virtual environment.
+// IsForeign reports whether a directory does not belong to the project, such as a virtual environment.
 func IsForeign(repository fs.FS, dir string) bool {
 	if !slices.Contains(foreign, path.Base(dir)) {
 		return false
 	}
 	if path.Base(dir) == "env" {
-		own, _ := fs.Glob(repository, dir+"/*.py") // a virtual environment has none here
+		own, _ := fs.Glob(repository, dir+"/*.py") // a virtual environment has no Python files at its top level
 		return len(own) == 0
 	}
 	_, err := fs.Stat(repository, path.Join(dir, "__init__.py"))
 	return err != nil
 }
 
-// ofReadme is how much the README at the root counts, and ofWorkflow a workflow, which mostly tries programs out, so that
-// its arguments are not those of a training.
+// ofReadme is the weight of the README at the root, and ofWorkflow that of a workflow. Workflows mostly test programs,
+// so their arguments are not those of a training.
 const ofReadme, ofWorkflow = 50, 8
 
-// weightOf returns how much a page counts as the place that says how to train, 0 if it is none.
+// weightOf returns the weight of a page as a source of commands, 0 if it is not one.
 func weightOf(file string) int {
 	dir, base := path.Split(file)
 	switch {
@@ -123,7 +123,7 @@ func weightOf(file string) int {
 	return 15
 }
 
-// adviceIn takes the commands that a text names.
+// adviceIn collects the commands in a text.
 func (f *Finder) adviceIn(file, text string, weight int, console *pattern.Pattern) {
 	text = continued.ReplaceAllString(text, " ")
 	for _, m := range pythonLine.FindAllStringSubmatch(text, 200) {
@@ -145,7 +145,7 @@ func (f *Finder) adviceIn(file, text string, weight int, console *pattern.Patter
 // said is the advice of a repository.
 type said struct {
 	all []advice
-	by  map[string][]int // by the last name of what it runs
+	by  map[string][]int // indices by the last name of the target
 }
 
 func (s *said) add(a advice) {
@@ -156,7 +156,7 @@ func (s *said) add(a advice) {
 	}
 }
 
-// lastName returns the last name of what a command runs: a file, a module, or a console script.
+// lastName returns the last part of a target: a file, a module, or a console script.
 func lastName(target string) string {
 	if module, ok := strings.CutPrefix(target, "-m "); ok {
 		return modules.LastName(module)
@@ -164,12 +164,12 @@ func lastName(target string) string {
 	return path.Base(target)
 }
 
-// about returns the advice that may be about a file.
+// about returns the advice that may refer to a file.
 func (s *said) about(file string) []advice {
 	return s.named(path.Base(file), modules.LastName(modules.NameOf(file)))
 }
 
-// aboutProgram returns the advice that may be about a program.
+// aboutProgram returns the advice that may refer to a program.
 func (s *said) aboutProgram(p *program) []advice {
 	from, console := strings.CutPrefix(p.from, "console script ")
 	keys := []string{path.Base(p.file), modules.LastName(modules.NameOf(p.file)), path.Base(from), modules.LastName(modules.NameOf(from))}
@@ -192,8 +192,8 @@ func (s *said) named(keys ...string) []advice {
 	return out
 }
 
-// arguments splits the rest of a command line as a shell does, and leaves out what is not for the program. It returns nil
-// if something in it stands for what a person knows.
+// arguments splits the arguments in a command line as a shell does, and drops what is not for the program. It returns
+// nil if one of them is a placeholder for something that only the user knows.
 func arguments(line string) []string {
 	out := []string{}
 	for i, word := range pytext.Words(line) {
@@ -223,31 +223,32 @@ func arguments(line string) []string {
 		if plain != "" {
 			out = append(out, plain)
 		}
-		if plain != word { // a sentence goes on
+		if plain != word { // the sentence continues
 			break
 		}
 	}
 	return out
 }
 
-// standsFor reports whether a word stands for what a person knows. The name of an argument, as in --env_id, does not.
-// That of an algorithm, as in PPO, does not either.
+// standsFor reports whether a word is a placeholder. The name of an argument, as in --env_id, and that of an algorithm,
+// as in PPO, are not placeholders.
 func standsFor(word string) bool {
 	return !flagAlone.MatchString(word) && stoodFor.MatchString(word) && !ofAlgorithm.MatchString(word)
 }
 
-// ofAlgorithm is the name of an algorithm, or the value of an argument that has one.
+// ofAlgorithm matches the name of an algorithm, also as the value of an argument.
 var ofAlgorithm = pattern.MustCompile(`^(?:--?[\w-]+=)?(?:MA|HA|I|R|C|D|D3|QR)?(?:PPO[0-9]?|DQN|DDQN|SAC|TD3|DDPG|A2C|A3C|TRPO|CEM|ES|ARS|GAE|QMIX|VDN|IMPALA|APPO|REINFORCE|RAINBOW|SARSA|TQC|BC|IQL|CQL)$`)
 
-// forModel reports whether a flag is for the model, which is known: a page can leave it open.
+// forModel reports whether a flag is for the model. A page may leave its value open, because the pipeline knows it.
 func forModel(flag string) bool {
 	return strings.HasPrefix(flag, "-") && readsFrom.MatchString(modules.Option{Name: flag}.Key())
 }
 
-// endsWord is the end of a word that a full stop may follow, unlike that of a path such as ..
+// endsWord matches the end of a word before a full stop. The dots of a path such as .. are not full stops.
 var endsWord = pattern.MustCompile(`[A-Za-z0-9]$`)
 
-// known returns arguments up to the first words that a program has no place for: text of the page.
+// known returns arguments up to the first word for which the program has no argument, because the text of the page
+// begins there.
 func (p *program) known(args []string) []string {
 	places := 0
 	for _, x := range p.flags {
@@ -277,11 +278,11 @@ func (p *program) known(args []string) []string {
 	return args
 }
 
-// readsWords is how a program without declared arguments may read them all the same.
+// readsWords matches code of a program that may read arguments without declaring them.
 var readsWords = pattern.MustCompile(`\bargv\b|\bhydra\b|\bsacred\b|\b[Ff]ire\b|\bOmegaConf\b|\bfrom_cli\b|\babsl\b|\bgin\b|\bclick\b|\btyper\b|\btyro\b|\bdocopt\b|\bargs\b|\bflags\b|(?i:pars(?:e|er)\w*)`)
 
-// names reports whether a piece of advice names a file, which the page may name from its own directory, or by its name
-// alone.
+// names reports whether advice is about a file. A page may give the path relative to its own directory, or only the
+// last parts of it.
 func (f *Finder) names(a advice, file string) bool {
 	target, isModule := strings.CutPrefix(a.target, "-m ")
 	switch {

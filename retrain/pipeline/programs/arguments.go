@@ -16,7 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// The flags whose meaning is known, the clearest first.
+// Flags with a known meaning, the clearest first.
 var (
 	savesTo     = pattern.MustCompile(`^(save_path|save_dir|saved_path|saved_dir|saved_models?_path|saved_models?_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
 	firstOf     = []string{"save", "model", "checkpoint", "ckpt", "out", "result", "train_dir", "exp", "run", "work", "root", "base", "log", "default"}
@@ -33,26 +33,27 @@ var (
 	writtenName = pattern.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack|cleanrl_model))["']`)
 )
 
-// Known is what is known for the arguments of programs.
+// Known are the known values for arguments of programs.
 type Known struct{ Project, Environment, Algorithm, Steps string }
 
-// Words of a proposed command that a shell expands.
+// Words of a proposed command that the shell expands.
 const (
 	workItself = "$WORK"
 	workDir    = workItself + "/"
 	projectDir = "$OLDPWD/"
-	lastModel  = "$(find)" // the last file with an extension, which follows
-	lastDir    = "$(dir)"  // its directory
+	lastModel  = "$(find)" // the newest file with the extension or name that follows
+	lastDir    = "$(dir)"  // the directory of such a file
 )
 
-// Command is a proposed command, and what says so.
+// Command is a proposed command with its source.
 type Command struct {
 	Words []string `json:"words"`
 	From  string   `json:"from"`
-	Notes []string `json:"notes,omitempty"` // on the arguments, for a person
+	Notes []string `json:"notes,omitempty"` // about the arguments, for the user
 }
 
-// trainingCommand returns the command that trains, and where the model is then; "" if the program says nothing about it.
+// trainingCommand returns the command that trains, the place where it leaves the model, "" if that is unknown, and the
+// arguments.
 func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string) {
 	if path.Ext(p.file) == ".ipynb" {
 		f.copied = place{copied: true, dir: path.Dir(p.file)}
@@ -62,7 +63,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	out := f.output(p)
 	nothing := f.savesNothing(p)
 	saving := saves.Turns(f.reached(p), nothing)
-	if nothing && len(f.usedArguments(p)) >= enoughUsed && !slices.ContainsFunc(p.flags, saving) { // it only writes what is not read again
+	if nothing && len(f.usedArguments(p)) >= enoughUsed && !slices.ContainsFunc(p.flags, saving) { // the argument is only for files that are not read again
 		out = nil
 	}
 	if out != nil {
@@ -80,7 +81,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		}
 	}
 	if ofHydra := hydraMain.MatchString(f.Text[p.file]); ofHydra && parsesToo.MatchString(f.Text[p.file]) {
-		args = nil // what one of them takes, the other refuses
+		args = nil // each of the two rejects the arguments of the other
 	} else if ofHydra {
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "hydra.run.dir=") })
 		args = append(args, "hydra.run.dir="+workDir+"model")
@@ -104,10 +105,10 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	return c, model, args
 }
 
-// parsesToo is a parser of arguments beside hydra.
+// parsesToo matches an argument parser in addition to hydra.
 var parsesToo = pattern.MustCompile(`\bArgumentParser\(`)
 
-// left returns where a program without an argument for it leaves its model, "" if it does not say so.
+// left returns where a program without an argument for it leaves its model, or "" if that is unknown.
 func (f *Finder) left(p *program, at place) string {
 	if file := written(f.Text[p.file]); file != "" {
 		return at.directory() + file
@@ -118,7 +119,7 @@ func (f *Finder) left(p *program, at place) string {
 	return f.checkpoint(p)
 }
 
-// base returns the arguments that a page names, without those that only a person at a screen wants.
+// base returns the arguments that a page recommends, without those that need a screen, an account or a GPU.
 func (p *program) base() []string {
 	var out []string
 	for i := 0; i < len(p.args); i++ {
@@ -141,8 +142,8 @@ func (p *program) base() []string {
 	return out
 }
 
-// ofAbsl returns an argument of a page as absl knows it: under the only longer name that begins with its name. Unlike
-// argparse, absl refuses the beginnings of names.
+// ofAbsl replaces an abbreviated argument by the only one that begins with its name. Unlike argparse, absl rejects
+// abbreviations.
 func (p *program) ofAbsl(argument string) string {
 	name, value, joined := strings.Cut(argument, "=")
 	if !joined || !strings.HasPrefix(name, "--") || len(p.flags) == 0 || slices.ContainsFunc(p.flags, func(x modules.Option) bool {
@@ -170,7 +171,7 @@ func (p *program) isBoolean(name string) bool {
 	return slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Is(name) && x.Boolean })
 }
 
-// output returns the flag of a training for the place of its model.
+// output returns the argument of a training for the place of its model, or nil.
 func (f *Finder) output(p *program) *modules.Option {
 	saved := saves.Places(p.text)
 	for i, x := range p.flags {
@@ -186,7 +187,7 @@ func (f *Finder) output(p *program) *modules.Option {
 		if strings.HasPrefix(x.Key(), "model_path") && saves.OnlyLoads(p.text, x.Key()) {
 			continue
 		}
-		if x.OfHydra() && x.Value == "" && !x.Required && !has(p.args, x) && !saves.By(p.text, x.Name) { // it may be where to go on from
+		if x.OfHydra() && x.Value == "" && !x.Required && !has(p.args, x) && !saves.By(p.text, x.Name) { // it may be the model to continue from
 			continue
 		}
 		j := slices.IndexFunc(firstOf, func(word string) bool { return strings.HasPrefix(x.Key(), word) })
@@ -200,20 +201,21 @@ func (f *Finder) output(p *program) *modules.Option {
 	return &p.flags[best]
 }
 
-// passesAll matches code that passes all arguments of argparse on.
+// passesAll matches code that passes on all arguments of argparse.
 var passesAll = pattern.MustCompile(`\*\*[ \t]*(?:vars\(|\w*(?:args|opt|config)\b)|=[ \t]*vars\(|__dict__|\bgetattr\(|_get_kwargs`)
 
-// unused reports whether a program defines an argument with argparse, but nothing that it leads to uses it, as it does
+// unused reports whether none of the code of a program uses an argument that it defines with argparse, although it uses
 // others.
 func (f *Finder) unused(p *program, x modules.Option) bool {
 	used := f.usedArguments(p)
 	return len(used) >= enoughUsed && !used[x.Key()]
 }
 
-// enoughUsed is how many arguments the code of a program must use to tell which it does not.
+// enoughUsed is the number of arguments that the code must use before the others count as unused.
 const enoughUsed = 3
 
-// usedArguments returns the keys of the arguments that the code of a program with argparse uses, none if it may use any.
+// usedArguments returns the keys of the arguments that the code of a program with argparse uses, or nil if it may use
+// any.
 func (f *Finder) usedArguments(p *program) map[string]bool {
 	if known, ok := f.used[p.file]; ok {
 		return known
@@ -238,14 +240,14 @@ func (f *Finder) usedArguments(p *program) map[string]bool {
 	return out
 }
 
-// attribute is one of a name, or a key.
+// attribute matches an attribute or a string key.
 var attribute = pattern.MustCompile(`\w\.([A-Za-z_]\w*)|\[["'](\w+)["']\]`)
 
-// addsArgument is the definition of an argument of argparse, up to the end of its first line.
+// addsArgument matches the definition of an argparse argument, up to the end of its first line.
 var addsArgument = pattern.MustCompile(`\badd_argument\([^\n]*`)
 
-// written returns the model that a program without an argument for it writes, from the directory that it runs in; "" if
-// the program composes its name, or the directory that comes before it.
+// written returns the relative path of the model that a program without an argument for it writes, or "" if the program
+// composes the path.
 func written(text string) string {
 	for _, m := range traits.Saving.FindAllStringIndex(text, 100) {
 		arguments := modules.ArgumentsOf(text, m[1]-1)
@@ -276,18 +278,18 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !directory {
 			model = place
 		}
-		if strings.HasPrefix(model, lastModel) && directory { // it wants a directory
+		if strings.HasPrefix(model, lastModel) && directory { // the argument is for a directory
 			model = ""
 		}
 		model = f.below(*at, model)
 		inParts := false
 		args, inParts = f.inParts(p, *at, args, model)
-		missing := example == "" && (!at.Position && at.Required || at.Value == "" && !at.Required || !at.Position && f.committed(p, *at)) // else it is where the training leaves it
+		missing := example == "" && (!at.Position && at.Required || at.Value == "" && !at.Required || !at.Position && f.committed(p, *at)) // otherwise, the default is where the training leaves the model
 		if !inParts && (model != "" && (example != "" || !at.Position || !at.Required) || missing || f.isExample(example)) {
 			args = p.give(args, *at, cmp.Or(model, place))
 		}
 	}
-	for _, a := range trained { // a page names both with the same place
+	for _, a := range trained { // a page uses the same place in both commands
 		if name, value, ok := strings.Cut(a, "="); ok && strings.HasPrefix(value, workDir) && has(args, modules.Option{Name: name}) {
 			args = setFlag(args, modules.Option{Name: name, Joined: true}, value)
 		}
@@ -299,7 +301,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 		case has(args, x):
 		case x.Boolean && noDisplay.MatchString(x.Key()) && !x.IsOn():
 			args = append(args, x.On())
-		case !x.Position && x.Value == "human" && (len(x.Choices) == 0 || slices.Contains(x.Choices, "rgb_array")): // a window
+		case !x.Position && x.Value == "human" && (len(x.Choices) == 0 || slices.Contains(x.Choices, "rgb_array")): // opens a window
 			args = append(args, x.Words("rgb_array")...)
 		}
 	}
@@ -311,8 +313,8 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	return c
 }
 
-// below returns the place of the model in a directory below the one that the training is given, if the defaults of both
-// programs show that it leaves it there.
+// below returns the directory of the model below the one that is passed to the training, if the defaults of both
+// programs show that the training creates it.
 func (f *Finder) below(at modules.Option, model string) string {
 	if len(f.trained) == 0 || at.Value == "" || !strings.HasPrefix(model, workDir) {
 		return model
@@ -328,7 +330,7 @@ func (f *Finder) below(at modules.Option, model string) string {
 	return model + "/" + rest
 }
 
-// placeOfEvaluation returns where an evaluation runs: if it is the program of the training, where that runs.
+// placeOfEvaluation returns where an evaluation runs. If it is the program of the training, it is the same place.
 func (f *Finder) placeOfEvaluation(p *program, args []string) place {
 	same := len(f.trained) > 0 && f.trained[0].file == p.file && f.output(&f.trained[0]) == nil
 	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands) || pytext.MakesDirectories(f.Text[p.file]))
@@ -343,7 +345,7 @@ func (f *Finder) placeOfEvaluation(p *program, args []string) place {
 	return at
 }
 
-// given returns the value that arguments have for one of a program, "" for none.
+// given returns the value that args have for an argument of a program, or "".
 func (p *program) given(args []string, x modules.Option) string {
 	i := p.index(args, x)
 	if i < 0 {
@@ -355,7 +357,7 @@ func (p *program) given(args []string, x modules.Option) string {
 	return args[i]
 }
 
-// give sets an argument of a program.
+// give sets an argument of a program in args.
 func (p *program) give(args []string, x modules.Option, value string) []string {
 	if i := p.index(args, x); i >= 0 && x.Position {
 		out := slices.Clone(args)
@@ -365,9 +367,9 @@ func (p *program) give(args []string, x modules.Option, value string) []string {
 	return setFlag(args, x, value)
 }
 
-// index returns where arguments have the value for one of a program, -1 for nowhere.
+// index returns where args have the value of an argument of a program, or -1.
 func (p *program) index(args []string, x modules.Option) int {
-	before := 0 // places
+	before := 0 // number of preceding positional arguments
 	for _, y := range p.flags {
 		if y.Position && y.Name == x.Name {
 			break
@@ -383,7 +385,7 @@ func (p *program) index(args []string, x modules.Option) int {
 		case !x.Position && has([]string{a}, x):
 			return min(i+1, len(args)-1)
 		case isFlag && !joined && !p.isBoolean(a):
-			i++ // its value
+			i++ // skip its value
 		case isFlag || !x.Position:
 		case before == 0:
 			return i
@@ -396,8 +398,8 @@ func (p *program) index(args []string, x modules.Option) int {
 
 var ofModel = pattern.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|nn|safetensors|msgpack|d3|tar|keras|weights|model|cleanrl_model)$`)
 
-// isExample reports whether the place of a model, as a page names it, is one that the training does not leave: a model of
-// another machine, or one that is in the repository already, or a file that the training does not name.
+// isExample reports whether the path of a model in a page is one that the training does not write: a file of another
+// machine or of the repository, or a file that the training does not mention.
 func (f *Finder) isExample(place string) bool {
 	switch {
 	case place == "" || expands(place) || noModel.MatchString(place):
@@ -408,8 +410,8 @@ func (f *Finder) isExample(place string) bool {
 	return ofModel.MatchString(place) && (len(f.trained) == 0 || !strings.Contains(f.Text[f.trained[0].file], path.Base(place)))
 }
 
-// newest returns the model that was written last, if the training does not say where it is: that with the extension of
-// an example, or else of the models that the programs name.
+// newest returns the newest model file, for a training whose model has no known place. Its extension is that of the
+// example, or else one that the programs mention.
 func (f *Finder) newest(p *program, example string) string {
 	extension := modules.Extension(example)
 	if len(f.trained) > 0 && extension == "" {
@@ -429,13 +431,13 @@ func (f *Finder) newest(p *program, example string) string {
 	return lastModel + extension
 }
 
-// savesZip is the library whose models are files with this extension, which programs need not name.
+// savesZip matches imports of the libraries whose models have the extension .zip, which programs need not mention.
 var savesZip = pattern.MustCompile(`(?m)^from stable_baselines3\b|^from sb3_contrib\b`)
 
-// ofDirectory is an argument for a directory, not for a file in it.
+// ofDirectory matches arguments for a directory, as opposed to a file in it.
 var ofDirectory = pattern.MustCompile(`dir|folder|root|^logs?$|^runs?$|_run$|^exp|log_path`)
 
-// leavesDirectory reports whether an argument of the training sets the directory of its model, but not the name of the file.
+// leavesDirectory reports whether an argument of the training sets the directory of its model instead of the file.
 func (f *Finder) leavesDirectory() bool {
 	if len(f.trained) == 0 {
 		return false
@@ -451,13 +453,13 @@ var (
 	noGPU      = pattern.MustCompile(`(?i)(?:-1\b.{0,40}\b(?:cpu|no gpu|without)|(?:cpu|no gpu|without).{0,40}-1\b)`)
 )
 
-// onProcessor adds the argument for a program that would fail without a GPU.
+// onProcessor adds the arguments without which a program fails if there is no GPU.
 func onProcessor(p *program, args []string) []string {
 	for _, x := range p.flags {
 		if !x.Boolean && !x.Position && deviceFlag.MatchString(x.Key()) && ofCUDA.MatchString(x.Value) && !has(args, x) {
 			args = append(args, x.Words("cpu")...)
 		}
-		if x.Boolean && x.IsOn() && x.Joined && !x.OfHydra() && ofGPU.MatchString(x.Key()) && !has(args, x) { // absl's
+		if x.Boolean && x.IsOn() && x.Joined && !x.OfHydra() && ofGPU.MatchString(x.Key()) && !has(args, x) { // a flag of absl
 			args = append(args, x.Words("false")...)
 		}
 		if !x.Boolean && !x.Position && numberGPU.MatchString(x.Key()) && x.Value != "" && x.Value != "-1" && noGPU.MatchString(x.Help) && !has(args, x) {
@@ -469,10 +471,10 @@ func onProcessor(p *program, args []string) []string {
 
 var modelExtension = pattern.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack|cleanrl_model))["']`)
 
-// whichModel is the default of an argument that says which model of a directory is meant.
+// whichModel matches defaults of arguments that select one of the models in a directory.
 var whichModel = pattern.MustCompile(`^(last|latest|newest|best|final|-?[0-9]+)$`)
 
-// input returns the flag of an evaluation for the model: one that a page passes, or else the clearest.
+// input returns the argument of an evaluation for the model, or nil: one that a page uses, or else the clearest.
 func (f *Finder) input(p *program) *modules.Option {
 	if i := slices.IndexFunc(p.flags, func(x modules.Option) bool { return x.Name == p.model }); i >= 0 && p.model != "" {
 		return &p.flags[i]
@@ -503,7 +505,7 @@ func (f *Finder) input(p *program) *modules.Option {
 	return &p.flags[best]
 }
 
-// has reports whether arguments set a flag.
+// has reports whether args set an argument.
 func has(args []string, x modules.Option) bool {
 	if x.Position {
 		return false
@@ -519,7 +521,7 @@ func expands(word string) bool {
 	return strings.Contains(word, workDir) || strings.Contains(word, lastModel) || strings.Contains(word, lastDir)
 }
 
-// setFlag sets a flag among arguments.
+// setFlag sets an argument in args.
 func setFlag(args []string, x modules.Option, value string) []string {
 	for i, a := range args {
 		if !has([]string{a}, x) {
@@ -536,7 +538,7 @@ func setFlag(args []string, x modules.Option, value string) []string {
 	return append(args, x.Words(value)...)
 }
 
-// require adds the arguments that a program does not run without.
+// require adds the arguments that a program requires.
 func (f *Finder) require(p *program, args []string, k Known, model string, evaluation bool) []string {
 	places := positions(p, args)
 	var ordered []string
@@ -559,8 +561,8 @@ func (f *Finder) require(p *program, args []string, k Known, model string, evalu
 	return append(ordered, args...)
 }
 
-// opensAlways reports whether a program opens the file of settings that an argument without a default names, and never asks
-// whether it is given.
+// opensAlways reports whether a program always opens the settings file in an argument without a default, without
+// testing whether the argument is given.
 func opensAlways(text string, x modules.Option) bool {
 	if x.Value != "" || x.Code != "" || x.Position || x.Boolean || !configFlag.MatchString(x.Key()) {
 		return false
@@ -569,7 +571,7 @@ func opensAlways(text string, x modules.Option) bool {
 	return pattern.MustCompile(`\b(?:open|load\w*|read\w*|Path|join)\([^()\n]*`+key).MatchString(text) && !pattern.MustCompile(`\b(?:if|or)\b[^\n]*`+key).MatchString(text)
 }
 
-// positions counts the arguments of a page that stand for themselves.
+// positions counts the positional arguments in args.
 func positions(p *program, args []string) int {
 	n := 0
 	for i := 0; i < len(args); i++ {
@@ -584,7 +586,7 @@ func positions(p *program, args []string) int {
 	return n
 }
 
-// value returns what to pass to a program for an argument that it requires.
+// value returns what to pass for an argument that a program requires.
 func (f *Finder) value(p *program, x modules.Option, k Known, model string, evaluation bool) string {
 	key := x.Key()
 	switch {
@@ -623,7 +625,7 @@ func (f *Finder) value(p *program, x modules.Option, k Known, model string, eval
 	return Placeholder
 }
 
-// configuration returns which of the YAML files goes best with a program.
+// configuration returns the YAML file that best fits a program, or "".
 func configuration(yaml []string, p *program) string {
 	best, most := "", 0
 	for _, c := range yaml {
@@ -650,11 +652,11 @@ func configuration(yaml []string, p *program) string {
 	return best
 }
 
-// proposed returns the words of a command that runs at a place.
+// proposed returns the command that runs a program at a place.
 func (f *Finder) proposed(p *program, args []string, at place, training bool) Command {
 	start := slices.Clone(p.start)
 	all := append(slices.Clone(p.path), args...)
-	for _, x := range p.flags { // a default is no file of $WORK
+	for _, x := range p.flags { // relative defaults do not refer to $WORK
 		if x.Position || has(args, x) {
 			continue
 		}
@@ -690,7 +692,7 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	return Command{shellLine(before, words), from, p.notes(args)}
 }
 
-// shellLine returns the words of a command that has a shell run others, after what comes before them in its line.
+// shellLine returns a command in which a shell executes before, and then replaces itself with words.
 func shellLine(before string, words []string) []string {
 	var line strings.Builder
 	line.WriteString(before + "exec")
@@ -700,8 +702,8 @@ func shellLine(before string, words []string) []string {
 	return []string{"sh", "-c", line.String()}
 }
 
-// notes returns what a person cannot see of the arguments of a command: the page that names them, and the GPU that the
-// program would use.
+// notes returns remarks on the arguments of a command: the page that recommends them, and the GPU that the program
+// would use.
 func (p *program) notes(args []string) []string {
 	var out []string
 	if len(p.args) > 0 && p.page != "" && p.page != p.file {
@@ -720,10 +722,10 @@ func (p *program) notes(args []string) []string {
 	return out
 }
 
-// ofInputs is an argument for a directory that a program reads.
+// ofInputs matches arguments for directories that a program reads.
 var ofInputs = pattern.MustCompile(`(?:^|_)(?:data|datasets?|demos?|inputs?|assets|maps?|scenarios?|dir|directory|path|folder|root)(?:_|$)`)
 
-// inputs makes the arguments for directories of the repository that a program reads point to them.
+// inputs sets the arguments for input directories of the repository to their paths in the project.
 func (f *Finder) inputs(p *program, args []string) []string {
 	for _, x := range p.flags {
 		dir := strings.TrimPrefix(path.Clean(cmp.Or(p.given(args, x), x.Value)), "./")
@@ -735,7 +737,7 @@ func (f *Finder) inputs(p *program, args []string) []string {
 	return args
 }
 
-// fromPlace returns an argument as it names a file of the repository from the place where the program runs.
+// fromPlace returns an argument with the path of a repository file adapted to the place where the program runs.
 func (f *Finder) fromPlace(p *program, argument string, at place) string {
 	name, value, ok := strings.Cut(argument, "=")
 	if !ok {
@@ -768,8 +770,8 @@ var (
 	withoutIt = pattern.MustCompile(`^(?:offline|disabled)$`)
 )
 
-// tracks reports whether a program starts a run of Weights & Biases unless an argument forbids it. It would fail without
-// an account.
+// tracks reports whether a program starts a Weights & Biases run unless an argument disables it. The run would fail
+// without an account.
 func (f *Finder) tracks(p *program) bool {
 	for _, x := range p.flags {
 		if x.Boolean && ofTracker.MatchString(x.Key()) && !strings.HasPrefix(x.Key(), "no_") && !x.IsOn() || withoutIt.MatchString(x.Value) {
@@ -779,8 +781,7 @@ func (f *Finder) tracks(p *program) bool {
 	return slices.ContainsFunc(f.textsOf(p), startsRun.MatchString)
 }
 
-// withVariables returns the words of a command with the environment variables by which a program runs without a person:
-// neither an account nor a screen.
+// withVariables adds the environment variables with which a program needs neither an account nor a screen.
 func (f *Finder) withVariables(p *program, words []string) []string {
 	var variables []string
 	if f.tracks(p) {
@@ -793,12 +794,12 @@ func (f *Finder) withVariables(p *program, words []string) []string {
 	return slices.Concat([]string{"env"}, variables, words)
 }
 
-// leftOut reports whether an argument names a file of settings, which a source distribution may leave out.
+// leftOut reports whether an argument names a settings file, which a source distribution may omit.
 func leftOut(value string) bool {
 	return strings.Contains(value, "/") && !strings.HasPrefix(value, "/") && !strings.Contains(value, "..") && modules.PlainWord.MatchString(value) && isSettings(value)
 }
 
-// inShell returns a word as a shell reads it, in which the two directories are expanded.
+// inShell quotes a word for a shell, except for the directories and commands that the shell must expand.
 func inShell(w string) string {
 	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || modules.PlainWord.MatchString(before)) && (extension == lastOfRay || modules.PlainWord.MatchString(extension)) {
 		name := `"*` + extension + `"`
@@ -827,7 +828,7 @@ func inShell(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// isFile reports whether a text is the path of a file of the repository, from its root.
+// isFile reports whether a text is the path of a file, relative to the root of the repository.
 func (f *Finder) isFile(text string) bool {
 	return strings.Contains(text, ".") && f.exists(path.Clean(text))
 }

@@ -13,34 +13,35 @@ import (
 )
 
 var (
-	// usesLibrary is code that uses the library of an algorithm, by the library.
+	// usesLibrary matches code that uses RLlib, for true, or Stable-Baselines3, for false.
 	usesLibrary = map[bool]*pattern.Pattern{
 		false: pattern.MustCompile(`\b(?:stable_baselines3|sb3_contrib)\b`),
 		true:  pattern.MustCompile(`\brllib\b|\bray import tune\b|\bray\.tune\b`),
 	}
-	// wrapsByGym is the import of wrappers of Gymnasium.
+	// wrapsByGym matches imports of Gymnasium wrappers.
 	wrapsByGym = pattern.MustCompile(`(?m)^[ \t]*from (?:gym|gymnasium)\.wrappers(?:\.\w+)? import (\([^)]*\)|[^\n]*)`)
-	// ofWrappers is the module of wrappers in a call.
+	// ofWrappers matches calls of wrappers through their module.
 	ofWrappers = pattern.MustCompile(`\b(?:gym|gymnasium)\.wrappers\.(?:\w+\.)?([A-Z]\w*)\(`)
-	// sameWorld are the wrappers that do not change what the agent sees and does, or that the file of a pipeline has keys for.
+	// sameWorld matches wrappers that change neither observations nor actions, or for which a pipeline file has keys.
 	sameWorld = pattern.MustCompile(`^(?:Record\w*|Monitor|HumanRendering|AddRenderObservation|OrderEnforcing|PassiveEnvChecker|Autoreset\w*|FrameStack\w*|Atari\w*)$`)
-	// byLibrary are what changes environments or agents in the libraries, without a key in the file of a pipeline.
+	// byLibrary are calls that change environments or agents in the libraries, and for which a pipeline file has no
+	// key.
 	byLibrary = []struct{ calls, what string }{
 		{"VecNormalize", "normalizes observations or rewards with VecNormalize"},
 		{"register_env", "registers its environment with RLlib"},
 	}
 	severalAgents = pattern.MustCompile(`\.multi_agent\(`)
 	ofOwnModel    = pattern.MustCompile(`["']custom_model["']`)
-	// ofWorldConfig is the configuration of an environment of RLlib that is not empty.
+	// ofWorldConfig matches a non-empty configuration of an RLlib environment.
 	ofWorldConfig = pattern.MustCompile(`\benv_config\s*=\s*(?:\{\s*["'*]|dict\(\s*\w|[A-Za-z_])`)
-	// isObject is code whose value is no number, text, list or mapping.
+	// isObject matches code whose value is not a number, string, list or mapping.
 	isObject = pattern.MustCompile(`\blambda\b|\b(?:nn|torch|th)\.|\b[A-Z]\w*[a-z]\w*\(|_class\b`)
 	schedule = pattern.MustCompile(`^\w*(?:schedule|linear|cosine|decay|anneal)\w*\(`)
 )
 
-// Beyond returns why the generated scripts of a library could not do what the first training does with an algorithm: what
-// they lack has no key in the file of a pipeline. It is "" if nothing shows that. The file is what names the algorithm,
-// and own the class of a policy that the program has itself.
+// Beyond returns what the first training does with an algorithm that the generated scripts cannot do, because a
+// pipeline file has no key for it. It returns "" if nothing is found. file mentions the algorithm, and own is the class
+// of a policy that the program defines.
 func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperparameters) string {
 	if !rllib && f.onlyLoads(file, algorithm) {
 		return "no program trains " + algorithm + ": they only load it"
@@ -67,7 +68,8 @@ func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperpara
 	return ""
 }
 
-// onlyLoads reports whether the files of a repository load an algorithm of Stable-Baselines3, but neither make nor train one.
+// onlyLoads reports whether the repository loads an algorithm of Stable-Baselines3, but neither constructs nor trains
+// one.
 func (f *Finder) onlyLoads(file, algorithm string) bool {
 	if !strings.Contains(f.Text[file], algorithm+".load(") {
 		return false
@@ -80,7 +82,7 @@ func (f *Finder) onlyLoads(file, algorithm string) bool {
 	return true
 }
 
-// uses reports whether the code of a program, or of a file that it leads to by imports, has a pattern.
+// uses reports whether the code of a program, including what it imports indirectly, matches a pattern.
 func (f *Finder) uses(p *program, code *pattern.Pattern) bool {
 	r := f.reach()
 	r.followAll([]string{p.file})
@@ -92,8 +94,8 @@ func (f *Finder) uses(p *program, code *pattern.Pattern) bool {
 	return false
 }
 
-// otherWorld returns how the first training, or a file that it imports, makes an environment of another kind than the
-// generated scripts.
+// otherWorld returns how the first training, or a file that it imports, makes its environment differently from the
+// generated scripts, or "".
 func (f *Finder) otherWorld(p *program, rllib bool) string {
 	own := f.worlds()
 	for _, file := range f.withImports(p) {
@@ -119,7 +121,7 @@ func (f *Finder) otherWorld(p *program, rllib bool) string {
 	return ""
 }
 
-// wrapper returns the name of a wrapper that code calls, "" for none that changes what the agent sees and does.
+// wrapper returns the name of a wrapper that code calls and that changes observations or actions, or "".
 func wrapper(text string, own map[string]bool) string {
 	var names []string
 	for _, m := range wrapsByGym.FindAllStringSubmatch(text, modules.MaxMatches) {

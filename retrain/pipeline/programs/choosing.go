@@ -10,15 +10,15 @@ import (
 )
 
 var (
-	// asksFor is a condition that asks whether an argument is given: if args.checkpoint is not None.
+	// asksFor matches a condition on whether an argument is given: if args.checkpoint is not None.
 	asksFor = pattern.MustCompile(`(?m)^([ \t]*)if[ \t]+(not[ \t]+)?\(?\w+(?:\.|\[["'])(\w+)(?:["']\])?\)?[ \t]*(==[ \t]*(?:None|""|'')|is[ \t]+None|!=[ \t]*(?:None|""|'')|is[ \t]+not[ \t]+None)?[ \t]*:[ \t]*\n`)
-	// callsEvaluation and callsTraining are calls of functions that are named for what they do.
+	// callsEvaluation and callsTraining match calls of functions whose names say that they evaluate or train.
 	callsEvaluation = pattern.MustCompile(`\b(?:eval\w*|test\w*|play\w*|enjoy\w*|infer\w*|watch\w*|(?:run|do)_(?:eval|test|inference|policy)\w*)\(`)
 	callsTraining   = pattern.MustCompile(`\b(?:train\w*|learn|fit|(?:run|start|do)_train\w*)\(`)
 	asksForNone     = pattern.MustCompile(`^(?:==|is[ \t]+None)`)
 )
 
-// chooser returns the argument for the model that makes a program evaluate it instead of training, nil for none.
+// chooser returns the argument for the model that makes a program evaluate instead of train, or nil.
 func chooser(p *program) *modules.Option {
 	for _, m := range asksFor.FindAllStringSubmatchIndex(p.text, maxBlocks) {
 		key := p.text[m[6]:m[7]]
@@ -41,8 +41,8 @@ func chooser(p *program) *modules.Option {
 	return nil
 }
 
-// trainsBy returns the argument without which a program does not train, nil for none, and whether the program evaluates a
-// model whether it is given or not.
+// trainsBy returns the argument without which a program does not train, or nil, and whether the program evaluates a
+// model with or without it.
 func trainsBy(p *program) (x *modules.Option, evaluates bool) {
 	for _, m := range asksFor.FindAllStringSubmatchIndex(p.text, maxBlocks) {
 		i := slices.IndexFunc(p.flags, func(x modules.Option) bool { return x.Key() == p.text[m[6]:m[7]] })
@@ -59,7 +59,7 @@ func trainsBy(p *program) (x *modules.Option, evaluates bool) {
 	return nil, false
 }
 
-// evaluatesBy reports whether arguments make a program evaluate the model that they name.
+// evaluatesBy reports whether args make a program evaluate the model that they name.
 func evaluatesBy(p *program, args []string) bool {
 	for _, a := range args {
 		name, _, _ := strings.Cut(a, "=")

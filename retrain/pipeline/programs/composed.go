@@ -9,8 +9,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// inParts sets the arguments of an evaluation that compose the place of its model of a directory and a name, and reports
-// whether they do: the directory is then no file, and the name no path.
+// inParts sets the arguments of an evaluation that composes the path of its model from a directory and a name. It
+// reports whether the evaluation does so: the argument for the directory then takes no file, and that for the name no
+// path.
 func (f *Finder) inParts(p *program, at modules.Option, args []string, model string) ([]string, bool) {
 	text := f.Text[p.file]
 	if modules.Extension(model) == "" || !strings.HasPrefix(model, workDir) {
@@ -41,10 +42,11 @@ func (f *Finder) inParts(p *program, at modules.Option, args []string, model str
 
 func ofKey(x modules.Option) string { return regexp.QuoteMeta(x.Key()) }
 
-// suffixOf is the extension that code adds to the name of a file.
+// suffixOf matches the extension that code appends to the name of a file.
 var suffixOf = regexp.MustCompile(`(\.[a-z0-9]+)["']?\s*$`)
 
-// named sets the argument for the name of a model, to which the program adds a suffix, unless its default is that name.
+// named sets the argument for the name of a model without the suffix that the program appends, unless that is the
+// default.
 func (p *program) named(args []string, x modules.Option, model, suffix string) []string {
 	name := strings.TrimSuffix(path.Base(model), suffix)
 	if p.given(args, x) == name || !has(args, x) && x.Value == name {

@@ -17,11 +17,11 @@ var (
 	blockLine = pattern.MustCompile(`^(if|def|for|with|while)\b[ \t]*(.*?)[ \t]*$`)
 )
 
-// maxBlocks bounds the blocks of a program with imports.
+// maxBlocks bounds the blocks that are examined per program.
 const maxBlocks = 100
 
-// conditional takes what a program imports in blocks that run if it starts without other arguments, and what
-// Stable-Baselines3 needs to write its logs.
+// conditional records imports in blocks that run when the program starts with the proposed arguments, and the package
+// that Stable-Baselines3 needs if it writes logs.
 func (r *reach) conditional(l *lookup) {
 	file := l.program.file
 	text := l.Text[file]
@@ -71,8 +71,8 @@ func (l *lookup) runs(file string, at int) bool {
 	return true
 }
 
-// starts reports whether a function, by the code after def, runs when the program starts: it is called where the file
-// is run, or in the function main.
+// starts reports whether a function runs when the program starts: it is main, or the main block or main calls it. code
+// is its header after def.
 func (l *lookup) starts(file, code string) bool {
 	name, _, _ := strings.Cut(code, "(")
 	text := l.Text[file]
@@ -84,8 +84,8 @@ func (l *lookup) starts(file, code string) bool {
 	return name == "main" || pytext.Calls(text, name) || pytext.Calls(l.Body(file, "main"), name)
 }
 
-// condition returns 1 for a condition that is true when the program starts, which a colon may end, -1 for one that is false,
-// and 0 for one that is not known.
+// condition returns 1 if a condition is true when the program starts, -1 if it is false, and 0 if this is unknown. The
+// condition may end with a colon.
 func (l *lookup) condition(u use, condition string) int {
 	condition = strings.TrimSpace(strings.TrimSuffix(condition, ":"))
 	if function, is := strings.CutPrefix(condition, "def "); is {
@@ -113,10 +113,10 @@ func (l *lookup) condition(u use, condition string) int {
 	return some
 }
 
-// inArguments asks for an argument without a parser.
+// inArguments matches a test for an argument without a parser.
 var inArguments = pattern.MustCompile(`^["']([\w-]+)["'] in sys\.argv(?:\[1:\])?$`)
 
-// truth returns 1 if an expression is true, -1 if it is false, 0 if that is not known.
+// truth returns 1 if an expression is true, -1 if it is false, and 0 if this is unknown.
 func (l *lookup) truth(u use, expression string) int {
 	is, known := false, true
 	names := l.names(u.file, u.at)

@@ -1,11 +1,12 @@
-// Package programs finds how a repository trains and evaluates its agent, only by reading its files:
+// Package programs determines how a repository trains and evaluates its agent, by reading its files without running
+// them:
 //
 //	scripts    the console scripts that the packaging declares
-//	advice     the commands that pages and scripts of the repository name
+//	advice     the commands that pages and scripts of the repository recommend
 //	programs   which program trains, and which evaluates
-//	arguments  the arguments with which the model is in the working directory of a pipeline
-//	lookup     the values that names have when the training starts, for its hyperparameters and environment
+//	arguments  the arguments with which the model is written to the pipeline's working directory
+//	lookup     the values of names when the training starts, for its hyperparameters and environment
 //
-// What the Python files define is in package modules. Reading is tolerant: what it cannot follow is left out. Everything
-// that it keeps has a bound.
+// Package modules determines what the Python files define. Code that cannot be interpreted is ignored. Everything that
+// is recorded is bounded.
 package programs

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// Registering returns the module of a package that a file, or one of the best training, imports only for its effect, which
-// is to register an environment; "" if Gymnasium knows the environment, or no module or several could be it.
+// Registering returns the module of a package that a file, or a file of the best training, imports only to register an
+// environment. It returns "" if Gymnasium knows the environment, or if not exactly one module comes into question.
 func (f *Finder) Registering(file, id string) string {
 	if traits.OfGymnasium(id) || strings.Contains(id, ":") {
 		return ""
@@ -39,27 +39,27 @@ func (f *Finder) Registering(file, id string) string {
 	return found
 }
 
-// inGym is the import of what registers environments for Gym, which Gymnasium does not know.
+// inGym matches imports with which environments are registered in Gym, which Gymnasium does not know.
 var inGym = pattern.MustCompile(`(?m)^(?:from gym\.envs\.registration import|from gym\.envs import registration|from gym import register|import gym(?:[ \t]*$|[ \t]+as[ \t]))`)
 
-// RegistersInGym reports whether a file registers environments for Gym: generated scripts cannot make them.
+// RegistersInGym reports whether a file registers environments in Gym. The generated scripts cannot make these.
 func (f *Finder) RegistersInGym(file string) bool { return inGym.MatchString(f.Text[file]) }
 
-// givesBuffer is a replay buffer class as an argument, which the file of a pipeline has no key for.
+// givesBuffer matches a replay buffer class as an argument, for which a pipeline file has no key.
 var givesBuffer = pattern.MustCompile(`\breplay_buffer_class\b["'\]]*\s*[:=][ \t]*[\w.]*[A-Z]`)
 
-// GivesBuffer reports whether the first training passes a replay buffer class to its algorithm, which the generated scripts
-// could not do.
+// GivesBuffer reports whether the first training passes a replay buffer class to its algorithm, which the generated
+// scripts cannot do.
 func (f *Finder) GivesBuffer() bool {
 	return len(f.trained) > 0 && givesBuffer.MatchString(f.Text[f.trained[0].file])
 }
 
-// made is an argument for a place whose directory a program makes, perhaps by the writer of its log.
+// made matches code that creates the directory in an argument, possibly through a log writer.
 var made = pattern.MustCompile(`\bSummaryWriter\((?:log_?dir[ \t]*=[ \t]*)?[\w.]*\.(\w+)[ \t]*[,)]|\bPath\([\w.]*\b(\w+)\)(?:\.parent)?\.mkdir\(|\bmakedirs\((?:os\.path\.dirname\()?[\w.]*\b(\w+)\)?[,)]`)
 
-// madeInWork moves the other places that a program makes, by the defaults of its arguments, to $WORK: the project's own
-// directory cannot be written to. Those that the repository has may be read too. Without an argument for the model, the
-// program runs in $WORK anyway.
+// madeInWork redirects other directories that a program creates to $WORK if they are defaults of arguments, because the
+// project's own directory is read-only. Directories of the repository are not redirected, because the program may read
+// them. Without an argument for the model, the program runs in $WORK anyway.
 func (f *Finder) madeInWork(p *program, model *modules.Option, args []string) []string {
 	if model == nil {
 		return args

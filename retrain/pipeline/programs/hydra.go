@@ -23,22 +23,22 @@ var (
 	staysThere  = pattern.MustCompile(`\bversion_base\s*=\s*(?:None|["']1\.[2-9])|\bget_original_cwd\b|\bto_absolute_path\b`)
 )
 
-// The limits of what is read of the settings of a program.
+// Limits of the settings of a program.
 const (
 	maxComposed = 20
-	maxSettings = 64 << 10 // bytes of a file
+	maxSettings = 64 << 10 // bytes per file
 )
 
-// Setting is a file of settings that hydra composes for a program.
+// Setting is a settings file that hydra composes for a program.
 type Setting struct {
 	File string
 	Text []byte
 
-	group string // that its keys are below, "" for none
+	group string // prefix of its keys, "" for none
 }
 
-// Composed returns the files of settings that hydra reads for a program if no argument chooses others, the main one
-// first.
+// Composed returns the settings files that hydra reads for a program with default arguments, starting with the main
+// one.
 func (f *Finder) Composed(program string) []Setting {
 	if known, ok := f.composed[program]; ok {
 		return known
@@ -62,8 +62,8 @@ func (f *Finder) Composed(program string) []Setting {
 	return out
 }
 
-// Settings returns the file of settings that the best training reads: the one that its command names, or whose name is the
-// default of an argument.
+// Settings returns the settings file that the best training reads without hydra: the one in its command, or one whose
+// name is the default of an argument.
 func (f *Finder) Settings() []Setting {
 	if len(f.trained) == 0 || hydraMain.MatchString(f.Text[f.trained[0].file]) {
 		return nil
@@ -92,7 +92,7 @@ func (f *Finder) Settings() []Setting {
 	return nil
 }
 
-// Read returns the files of settings that the best training is known to read.
+// Read returns the settings files that the best training is known to read.
 func (f *Finder) Read() []Setting {
 	if len(f.trained) == 0 {
 		return nil
@@ -100,7 +100,8 @@ func (f *Finder) Read() []Setting {
 	return append(slices.Clone(f.Composed(f.trained[0].file)), f.Settings()...)
 }
 
-// MayRead reports whether the best training may read a file: false for one of settings if it is known to read others.
+// MayRead reports whether the best training may read a file. It returns false for a settings file if the training is
+// known to read others.
 func (f *Finder) MayRead(file string) bool {
 	read := f.Read()
 	return len(read) == 0 || !isYAML(file) || !settings.MatchString(file) || slices.ContainsFunc(read, func(s Setting) bool { return s.File == file })
@@ -114,8 +115,8 @@ func (f *Finder) compose(dir, name string) []Setting {
 	return append([]Setting{main}, f.chosen(dir, "", "", main.Text)...)
 }
 
-// chosen returns the files that the defaults of a file of a group choose, and those that they choose in turn. Their keys
-// are below those of the file.
+// chosen returns the files that the defaults list of a file selects, and those that they select in turn. of is the
+// group of the file, and below the prefix of its keys.
 func (f *Finder) chosen(dir, of, below string, text []byte) []Setting {
 	var out []Setting
 	for _, m := range groupChosen.FindAllSubmatch(literals.Block(text, "defaults"), maxComposed) {
@@ -132,14 +133,14 @@ func (f *Finder) chosen(dir, of, below string, text []byte) []Setting {
 			s.group = ""
 		}
 		out = append(out, s)
-		if of == "" && group != "" { // once more: a task may build on another
+		if of == "" && group != "" { // one more level: a task may extend another
 			out = append(out, f.chosen(dir, group, s.group, s.Text)...)
 		}
 	}
 	return out
 }
 
-// setting reads a file of settings.
+// setting reads a settings file.
 func (f *Finder) setting(dir, name string) (Setting, bool) {
 	file := path.Join(dir, name)
 	if !isYAML(file) {
@@ -155,7 +156,7 @@ func (f *Finder) setting(dir, name string) (Setting, bool) {
 	return Setting{File: file, Text: bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))}, err == nil
 }
 
-// hydraFlags are the settings of a program, which arguments such as agent.lr=1 change.
+// hydraFlags returns the settings of a program that arguments such as agent.lr=1 can change.
 func (f *Finder) hydraFlags(program string) []modules.Option {
 	var out []modules.Option
 	seen := map[string]bool{}
@@ -174,7 +175,7 @@ func (f *Finder) hydraFlags(program string) []modules.Option {
 	return out
 }
 
-// settingFlags are the keys of a file that have their own value.
+// settingFlags returns the keys of a file that have a scalar value.
 func settingFlags(group string, text []byte) []modules.Option {
 	type level struct {
 		indent int
@@ -200,7 +201,7 @@ func settingFlags(group string, text []byte) []modules.Option {
 		}
 		above = append(above, level{indent, name})
 		top, _, _ := strings.Cut(name, ".")
-		if len(out) > 0 && strings.HasPrefix(name, out[len(out)-1].Name+".") { // it has keys, and no value
+		if len(out) > 0 && strings.HasPrefix(name, out[len(out)-1].Name+".") { // the parent has keys instead of a value
 			out = out[:len(out)-1]
 		}
 		if top != "defaults" && top != "hydra" && len(out) < modules.MaxFlags && len(above) <= modules.MaxWords {
@@ -225,8 +226,8 @@ func settingFlag(name, value string) modules.Option {
 	return x
 }
 
-// savedByHydra returns where a program of hydra leaves its model, if it writes it without an argument for the place.
-// Versions before 1.2 run it in the directory of the run.
+// savedByHydra returns where a hydra program without an argument for it leaves its model. Hydra before 1.2 changes the
+// working directory to that of the run.
 func savedByHydra(text string) string {
 	file := written(text)
 	switch {

@@ -13,18 +13,18 @@ import (
 // Hyperparameter is an argument of an algorithm in the code of a training.
 type Hyperparameter struct {
 	Name  string
-	Value string // in YAML, "" for one that only the program can compute
-	Code  string // for a person, if only the program can compute it
-	From  string // file that has the value, "" for that of the call
+	Value string // in YAML, "" if only the program can compute it
+	Code  string // shown to the user if only the program can compute the value
+	From  string // file with the value, "" for the file of the call
 }
 
-// Hyperparameters are the arguments of an algorithm, and the file that has them.
+// Hyperparameters are the arguments of an algorithm, with the file that sets them.
 type Hyperparameters struct {
 	File string
 	All  []Hyperparameter
 }
 
-// Others returns the other files that have values of them.
+// Others returns the other files with values of the hyperparameters.
 func (h Hyperparameters) Others() []string {
 	var out []string
 	for _, x := range h.All {
@@ -35,18 +35,18 @@ func (h Hyperparameters) Others() []string {
 	return out
 }
 
-// maxHyperparameters bounds those of an algorithm.
+// maxHyperparameters bounds the hyperparameters of an algorithm.
 const maxHyperparameters = 50
 
-// maxShown bounds the code that is shown to a person, in bytes.
+// maxShown bounds the code that is shown to the user, in bytes.
 const maxShown = 80
 
-// notOfAlgorithm are the arguments of an algorithm that the generated scripts set, or that are about where and how it is
-// run and logged.
+// notOfAlgorithm are arguments that the generated scripts set themselves, or that concern where an algorithm runs and
+// logs.
 var notOfAlgorithm = []string{"policy", "env", "verbose", "tensorboard_log", "device", "monitor_wrapper", "create_eval_env", "full_tensorboard_log", "_init_setup_model"}
 
-// Hyperparameters returns the arguments that the algorithm has in the best training, in a file that it imports, or in the
-// one that names the algorithm, and which file that is.
+// Hyperparameters returns the arguments that an algorithm has in the best training, in a file that it imports, or in
+// the given file, which mentions the algorithm.
 func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 	l := f.lookup(&program{file: file}) // a notebook
 	if len(f.trained) > 0 {
@@ -62,8 +62,9 @@ func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 	return Hyperparameters{}
 }
 
-// calls takes the arguments of the calls that set hyperparameters: each of RLlib, in turn; and of Stable-Baselines3, those
-// that calls which run agree on, or else calls which may run.
+// calls records the arguments of the calls that set hyperparameters. For RLlib, these are all such calls in order. For
+// Stable-Baselines3, they are the values that all calls agree on, considering calls that may run only if none certainly
+// runs.
 func (l *lookup) calls(file, algorithm string) {
 	text := l.Text[file]
 	byRuns := map[int][]int{}
@@ -90,7 +91,7 @@ func (l *lookup) calls(file, algorithm string) {
 	}
 }
 
-// agreed returns the hyperparameters of several calls. The values that they differ in are not known.
+// agreed returns the hyperparameters of several calls. A value that differs between them is unknown.
 func agreed(all [][]Hyperparameter) []Hyperparameter {
 	out := slices.Clone(all[0])
 	for _, other := range all[1:] {
@@ -109,8 +110,8 @@ func agreed(all [][]Hyperparameter) []Hyperparameter {
 	return out
 }
 
-// callsOf returns where the parentheses are of the calls that make an algorithm of Stable-Baselines3, and of those that set
-// hyperparameters of one of RLlib.
+// callsOf returns the positions of the opening parentheses of calls that construct an algorithm of Stable-Baselines3,
+// or set hyperparameters of one of RLlib.
 func callsOf(text, algorithm string) []int {
 	var out []int
 	if usesRLlib(text, algorithm) {
@@ -133,11 +134,11 @@ func callsOf(text, algorithm string) []int {
 
 func usesRLlib(text, algorithm string) bool { return pytext.Calls(text, algorithm+"Config") }
 
-// byTable is how a program makes an algorithm of Stable-Baselines3 whose class is the value of a name or of a table.
+// byTable matches the construction of a Stable-Baselines3 algorithm whose class is in a variable or table.
 var byTable = pattern.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:(?:policy\s*=\s*)?["'](?:Mlp|Cnn|MultiInput)Policy["']|policy\s*=)`)
 
-// callByTable returns where the parenthesis of such a call is, -1 without one. Without a known policy, it names both that
-// and the environment.
+// callByTable returns the position of the opening parenthesis of such a call, or -1. Without a known policy, the call
+// must have the arguments policy and env.
 func callByTable(text string) int {
 	for _, m := range byTable.FindAllStringIndex(text, maxHyperparameters) {
 		at := m[0] + strings.IndexByte(text[m[0]:], '(')
@@ -148,11 +149,11 @@ func callByTable(text string) int {
 	return -1
 }
 
-// ofSB3 is a call of a class of Stable-Baselines3.
+// ofSB3 matches a call of a Stable-Baselines3 class.
 var ofSB3 = pattern.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(`)
 
-// ComputesAgent reports whether a program makes an algorithm of Stable-Baselines3 by a table of classes, with arguments
-// that only it can compute: what it trains is then not in its code.
+// ComputesAgent reports whether a program constructs a Stable-Baselines3 algorithm from a table of classes with
+// arguments that only the program can compute. What it trains is then not apparent from its code.
 func (f *Finder) ComputesAgent(aside func(file string) bool) bool {
 	if len(f.trained) == 0 {
 		return false
@@ -175,10 +176,10 @@ func (f *Finder) ComputesAgent(aside func(file string) bool) bool {
 	return computes
 }
 
-// setsAttribute is how a program sets a hyperparameter of RLlib by an attribute of its config.
+// setsAttribute matches an assignment of a hyperparameter to an attribute of an RLlib config.
 var setsAttribute = pattern.MustCompile(`(?m)^[ \t]*(\w+)\.(adam_epsilon|burn_in_len|clip_param|double_q|dueling|entropy_coeff|epsilon|gamma|grad_clip|grad_clip_by|hiddens|kl_coeff|kl_target|lambda_|lr|minibatch_size|n_step|noisy|num_atoms|num_epochs|num_sgd_iter|num_steps_sampled_before_learning_starts|sgd_minibatch_size|sigma0|target_network_update_freq|tau|train_batch_size|train_batch_size_per_learner|training_intensity|twin_q|use_critic|use_gae|use_kl_loss|v_max|v_min|vf_clip_param|vf_loss_coeff)[ \t]*=[ \t]*`)
 
-// attributes takes the hyperparameters that a file sets by attributes of a config of RLlib.
+// attributes records the hyperparameters that a file assigns to attributes of an RLlib config.
 func (l *lookup) attributes(file, algorithm string) {
 	text := l.Text[file]
 	if !usesRLlib(text, algorithm) {
@@ -193,7 +194,8 @@ func (l *lookup) attributes(file, algorithm string) {
 	}
 }
 
-// isConfig reports whether a name has a config of an algorithm of RLlib, which its own methods may have returned.
+// isConfig reports whether the value of a name is a config of an RLlib algorithm, possibly returned by the config's own
+// methods.
 func (l *lookup) isConfig(u use, name, algorithm string) bool {
 	for range maxHyperparameters {
 		v, _ := l.assigned(u, name)
@@ -207,7 +209,7 @@ func (l *lookup) isConfig(u use, name, algorithm string) bool {
 
 var ofRLlib = pattern.MustCompile(`\.training\(`)
 
-// take takes the arguments of a call, by whether it runs.
+// take records the arguments of a call. runs is 1 if the call runs, 0 if this is unknown, and -1 if it does not run.
 func (l *lookup) take(file string, at, runs int) {
 	names := l.names(file, at)
 	for _, a := range modules.ArgumentsOf(l.Text[file], at) {
@@ -235,7 +237,7 @@ func (l *lookup) take(file string, at, runs int) {
 	}
 }
 
-// from notes the file that has the value of a hyperparameter if the call is in another one.
+// from records the file with the value of a hyperparameter if it is not the file of the call.
 func (l *lookup) from(argument, file string) {
 	i := slices.IndexFunc(l.hyperparameters, func(x Hyperparameter) bool { return x.Name == argument })
 	if i >= 0 && l.source != file {
@@ -243,10 +245,10 @@ func (l *lookup) from(argument, file string) {
 	}
 }
 
-// set adds a hyperparameter, or replaces the one of its name, by whether the code runs: if it may run or not, only a value
-// that it does not change is known.
+// set adds or replaces a hyperparameter, depending on whether the code runs. If this is unknown, the value is known
+// only if the code does not change it.
 func (l *lookup) set(argument string, v literals.Value, known bool, code string, runs int) {
-	if argument == "device" && strings.Contains(code+v.Text, "cuda") && runs >= 0 { // the image has none
+	if argument == "device" && strings.Contains(code+v.Text, "cuda") && runs >= 0 { // the image has no GPU
 		l.hyperparameters = append(l.hyperparameters, Hyperparameter{Name: argument, Code: strings.Join(strings.Fields(code), " ") + " requires training.gpu"})
 	}
 	if runs < 0 || slices.Contains(notOfAlgorithm, argument) || len(l.hyperparameters) >= maxHyperparameters {

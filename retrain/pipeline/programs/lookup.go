@@ -13,20 +13,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// maxLookups and maxLooked bound the names that are looked up for one use, and how far a file is looked into.
+// maxLookups bounds the names that are evaluated per lookup, and maxLooked the bytes of a file that are examined.
 const maxLookups, maxLooked = 200, 256 << 10
 
-// lookup finds the values that the names of programs have when the best training starts: constants, those of other files
-// of the repository, attributes of classes, parameters, and arguments.
+// lookup finds the values of names when the best training starts: of constants, of names from other files of the
+// repository, and of class attributes, parameters and arguments.
 type lookup struct {
 	*Finder
 	program *program
-	known   map[named]*sourced        // nil for none
-	source  string                    // file of the value that was found last, "" for that of its use
-	looked  int                       // names
+	known   map[named]*sourced        // nil if unknown
+	source  string                    // file of the value that was found last
+	looked  int                       // number of names
 	read    map[string]*pytext.Scopes // by file and class
 
-	conditions map[use]int // whether they hold
+	conditions map[use]int // values of conditions, 0 if unknown
 
 	hyperparameters []Hyperparameter
 }
@@ -37,7 +37,7 @@ type use struct {
 	at   int
 }
 
-// sourced is a value, and the file that has it.
+// sourced is a value with the file that sets it.
 type sourced struct {
 	literals.Value
 	file string
@@ -53,12 +53,12 @@ func (f *Finder) lookup(p *program) *lookup {
 	return &lookup{Finder: f, program: p, known: map[named]*sourced{}, read: map[string]*pytext.Scopes{}, conditions: map[use]int{}}
 }
 
-// names returns the values of the names that a file uses at a place.
+// names returns the values of names at a place in a file.
 func (l *lookup) names(file string, at int) literals.Names {
 	return func(name string) (literals.Value, bool) { return l.named(use{file, at}, name) }
 }
 
-// of is the place after all code of a file.
+// of returns the place after all code of a file.
 func (l *lookup) of(file string) use { return use{file, len(l.Text[file])} }
 
 func (l *lookup) named(u use, name string) (literals.Value, bool) {
@@ -66,7 +66,7 @@ func (l *lookup) named(u use, name string) (literals.Value, bool) {
 	v, ok := l.known[key]
 	if !ok && l.looked < maxLookups {
 		l.looked++
-		l.known[key] = nil // also while it is looked for
+		l.known[key] = nil // in case it depends on itself
 		if found, ok := l.find(u, name); ok {
 			v = &sourced{found, l.source}
 			l.known[key] = v
@@ -111,7 +111,7 @@ var (
 	alias  = pattern.MustCompile(`^[A-Za-z_]\w*$`)
 )
 
-// fileOf returns the file that has the code of a value: that of its use, or the program that calls its function.
+// fileOf returns the file with the code of a value: the file that uses it, or the program that calls its function.
 func (l *lookup) fileOf(file string, v pytext.Value) string {
 	if v.Of > 0 {
 		return l.program.file
@@ -119,7 +119,7 @@ func (l *lookup) fileOf(file string, v pytext.Value) string {
 	return file
 }
 
-// attribute returns the value of an attribute of a class or of its object, or of an argument of the program.
+// attribute returns the value of an attribute of a class or object, or of an argument of the program.
 func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
 	if body := l.Body(u.file, of); body != "" {
 		if v, ok := l.scopes(u.file, of, body).Value(name, l.at(use{u.file, len(body)})); ok {
@@ -139,7 +139,7 @@ func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
 				return l.unlessGiven(file, made, len(m[0])-1, name, v)
 			}
 		}
-		if i := strings.LastIndexByte(made.Code, '.'); alias.MatchString(made.Code) && i < 0 { // what a call passed on
+		if i := strings.LastIndexByte(made.Code, '.'); alias.MatchString(made.Code) && i < 0 { // passed on by a call
 			if v, ok := l.named(use{file, made.At}, made.Code+"."+name); ok {
 				return v, ok
 			}
@@ -148,8 +148,8 @@ func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
 	return l.argument(u, name)
 }
 
-// unlessGiven returns the value of an attribute of a new object: the argument of that name, or else the one of the class
-// if no other arguments may have it.
+// unlessGiven returns the value of an attribute of a new object: the keyword argument of that name, or else the default
+// in the class unless a positional argument may set it.
 func (l *lookup) unlessGiven(file string, made pytext.Value, at int, name string, v literals.Value) (literals.Value, bool) {
 	for _, a := range modules.ArgumentsOf(made.Code, at) {
 		switch a.Key {
@@ -162,7 +162,7 @@ func (l *lookup) unlessGiven(file string, made pytext.Value, at int, name string
 	return v, true
 }
 
-// argument returns the value of an argument of the program: that in a command of the README, or else its default.
+// argument returns the value of an argument of the program: the one in the recommended command, or else the default.
 func (l *lookup) argument(u use, name string) (literals.Value, bool) {
 	flags := l.program.flags
 	i := slices.IndexFunc(flags, func(x modules.Option) bool { return x.Key() == strings.ToLower(name) })
@@ -191,13 +191,13 @@ func (l *lookup) argument(u use, name string) (literals.Value, bool) {
 	return literals.Value{Kind: literals.String, Text: x.Value}, true
 }
 
-// at returns a place in a file, for what the names have as values there.
+// at returns a place in a file in the form in which scopes resolve names.
 func (l *lookup) at(u use) pytext.Use {
 	known := func(condition string, at int) int {
 		c := use{u.file, at}
 		holds, ok := l.conditions[c]
 		if !ok {
-			l.conditions[c] = 0 // also while it is evaluated
+			l.conditions[c] = 0 // in case it depends on itself
 			holds = l.condition(c, condition)
 			l.conditions[c] = holds
 		}
@@ -221,24 +221,24 @@ func (l *lookup) scopes(file, class, text string) *pytext.Scopes {
 	return s
 }
 
-// assigned returns what a name has its value from at a place, false if nothing sets it there.
+// assigned returns the source of a name's value at a place, or false if nothing sets the name there.
 func (l *lookup) assigned(u use, name string) (pytext.Value, bool) {
 	return l.scopes(u.file, "", l.Text[u.file]).Value(name, l.at(u))
 }
 
 var (
-	// makesNamed is how a program makes an environment whose id is the value of a name.
+	// makesNamed matches a call that makes an environment whose id is in a variable.
 	makesNamed = pattern.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?([A-Za-z_][\w.]*(?:\[["']?[\w.]+["']?\])*)\s*[,)]`)
-	// makesOne is how a program makes an environment of a known id.
+	// makesOne matches a call that makes an environment with a literal id.
 	makesOne = pattern.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
 	idAlone  = pattern.MustCompile(`^(?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+$`)
 )
 
-// ofSteps is an argument for the steps of a training.
+// ofSteps matches arguments for the steps of a training.
 var ofSteps = pattern.MustCompile(`^(?:(?:total|n|num)_)?(?:env_|train_|training_|environment_)?(?:timesteps|steps|frames)$|^max_(?:timesteps|train(?:ing)?_steps)$`)
 
-// Environment returns the id of the environment that the best training makes by a name for it, or by a choice of its
-// arguments, and the file that has it; "" for none.
+// Environment returns the id of the environment that the best training makes, through a variable or depending on its
+// arguments, and the file with the id, or "".
 func (f *Finder) Environment() (id, file string) {
 	if len(f.trained) == 0 {
 		return "", ""
@@ -254,8 +254,8 @@ func (f *Finder) Environment() (id, file string) {
 	return l.onlyMade(l.program.file), l.program.file
 }
 
-// onlyMade returns the id of the environment that a file makes when it starts if it would make others with other
-// arguments, "" for none.
+// onlyMade returns the id of the only environment that a file makes when it starts, if it makes others with other
+// arguments, or "".
 func (l *lookup) onlyMade(file string) string {
 	only, others, text := "", false, l.Text[file]
 	for _, m := range makesOne.FindAllStringSubmatchIndex(text, 50) {
@@ -275,7 +275,7 @@ func (l *lookup) onlyMade(file string) string {
 	return only
 }
 
-// Steps returns the steps of the best training if names have them, and the file that has them; "" for none.
+// Steps returns the steps of the best training if they have a known value, with the file that sets it, or "".
 func (f *Finder) Steps() (number, from string) {
 	if len(f.trained) == 0 {
 		return "", ""
@@ -301,8 +301,8 @@ var (
 	perEpochFlag = pattern.MustCompile(`^(?:steps?_per_epoch|epoch_(?:num_)?steps)$`)
 )
 
-// ofEpochs returns the product of the arguments for the epochs of the best training and the steps of each, if the command
-// sets one of them; 0 for none.
+// ofEpochs returns the number of epochs of the best training times the steps per epoch, if the command sets at least
+// one of them, or 0.
 func (l *lookup) ofEpochs() float64 {
 	epochs, each, given := 0.0, 0.0, false
 	for _, x := range l.program.flags {

@@ -10,14 +10,13 @@ import (
 )
 
 var (
-	// makesWorld is a call that makes an environment by its id, perhaps with arguments for it.
+	// makesWorld matches a call that makes an environment by its id, possibly with further arguments.
 	makesWorld = pattern.MustCompile(`\b(?:(?:gym|gymnasium)\.make(?:_vec)?|make_vec_env)\(`)
-	// notOfWorld are the arguments of such a call that do not change what the agent sees and does.
+	// notOfWorld are the arguments of such a call that change neither observations nor actions.
 	notOfWorld = strings.Fields("id env_id render_mode disable_env_checker apply_api_compatibility autoreset n_envs num_envs seed start_index monitor_dir monitor_kwargs vec_env_cls vec_env_kwargs vectorization_mode vector_kwargs")
 )
 
-// asMade are the arguments, with the values, that environments of Gymnasium have without them, by the beginnings of their
-// ids.
+// asMade maps prefixes of Gymnasium ids to the default arguments of these environments.
 var asMade = map[string][]string{
 	"CarRacing":   {"continuous=True", "domain_randomize=False", "lap_complete_percent=0.95"},
 	"LunarLander": {"continuous=False", "enable_wind=False", "gravity=-10.0", "wind_power=15.0", "turbulence_power=1.5"},
@@ -27,7 +26,7 @@ var asMade = map[string][]string{
 	"Pendulum":    {"g=10.0"},
 }
 
-// isAsMade reports whether an environment has an argument with its value anyway.
+// isAsMade reports whether an argument has the default value of the environment.
 func isAsMade(id string, a modules.Argument) bool {
 	for beginning, all := range asMade {
 		if strings.HasPrefix(id[strings.LastIndex(id, ":")+1:], beginning) {
@@ -37,8 +36,8 @@ func isAsMade(id string, a modules.Argument) bool {
 	return false
 }
 
-// Unmade returns why the generated scripts could not make the environment of the best training, which they make by its id
-// alone: an argument in its program, or in a file that this imports. It is "" if they can.
+// Unmade returns why the generated scripts, which make environments only by id, cannot make the environment of the best
+// training: the program, or a file that it imports, passes further arguments. It returns "" if they can.
 func (f *Finder) Unmade(id string) string {
 	if len(f.trained) == 0 {
 		return ""
@@ -60,7 +59,7 @@ func (f *Finder) Unmade(id string) string {
 	return ""
 }
 
-// changes reports whether an argument changes the environment that a call makes.
+// changes reports whether an argument of a call changes the environment.
 func (l *lookup) changes(u use, a modules.Argument) bool {
 	code, several := strings.CutPrefix(a.Text, "**")
 	v, known := literals.Of(code, l.names(u.file, u.at))
@@ -73,7 +72,7 @@ func (l *lookup) changes(u use, a modules.Argument) bool {
 	return !known || v.Kind != literals.None
 }
 
-// shown returns an argument for a person.
+// shown returns an argument for output.
 func shown(a modules.Argument) string {
 	if a.Key == "" || len(a.Text) > maxShown {
 		return strings.TrimLeft(a.Key+"=...", "=")

@@ -8,11 +8,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 )
 
-// targetOf is a class that settings name for a program to make.
+// targetOf matches the module of a class that settings tell a program to instantiate.
 var targetOf = regexp.MustCompile(`(?m)^[ \t-]*_target_:[ \t]*["']?([A-Za-z_]\w*)\.`)
 
-// Names reports whether a program, a notebook or a file of settings imports a module or names it in a text, also in a
-// function. It reports true for any module if not all programs were kept.
+// Names reports whether a program, notebook or settings file imports a module or mentions it in a string. It reports
+// true for every module if some programs were not kept.
 func (f *Finder) Names(module string) bool {
 	if f.dropped || f.targets[module] {
 		return true
@@ -30,12 +30,12 @@ func (f *Finder) Names(module string) bool {
 	return known
 }
 
-// plainName returns a name without what its spellings differ in.
+// plainName normalizes the spelling of a name.
 func plainName(name string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
 }
 
-// notebook keeps what a notebook imports or names.
+// notebook keeps the code of a notebook for Names.
 func (f *Finder) notebook(code []byte) {
 	if f.notebooks.Len()+len(code) > modules.MaxKept {
 		f.dropped = true

@@ -9,14 +9,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
-// maxNested bounds the directories of nested packages.
+// maxNested bounds the nested directories.
 const maxNested = 20
 
-// onPath is code that has Python look for modules in a directory of the repository, if it runs at its root.
+// onPath matches code that adds a relative directory to Python's module path.
 var onPath = pattern.MustCompile(`\bsys\.path\.(?:append\(|insert\(\s*\d+\s*,)\s*["'](?:\./)?([A-Za-z][\w/-]*)["']`)
 
-// nest notes the directories below the root that have packages beside packaging of their own: people install them, and the
-// image, which does not, must be told where they are.
+// nest records the directories below the root that contain packages next to packaging files of their own. Users install
+// these packages. The image does not, so programs need their directories on the module path.
 func (f *Finder) nest() {
 	for _, file := range f.Order {
 		for _, m := range onPath.FindAllStringSubmatch(f.Text[file], maxNested) { // programs do so for directories without packaging
@@ -25,7 +25,7 @@ func (f *Finder) nest() {
 			}
 		}
 		if dir := path.Dir(file) + "/"; guarded.MatchString(f.Text[file]) && f.ImportsPackageBeside(file) && len(f.Nested) < maxNested && !slices.Contains(f.Nested, dir) {
-			f.Nested = append(f.Nested, dir) // all that the program leads to imports from there
+			f.Nested = append(f.Nested, dir) // all code of the program imports from there
 		}
 		if path.Base(file) != "__init__.py" {
 			continue
@@ -40,7 +40,7 @@ func (f *Finder) nest() {
 	}
 }
 
-// nestedPaths returns the words of a shell that have a program find the nested packages that it leads to, "" for none.
+// nestedPaths returns a shell command that puts the nested packages that a program uses on the module path, or "".
 func (f *Finder) nestedPaths(p *program, at place) string {
 	r := f.reach()
 	r.followAll([]string{p.file})
@@ -59,7 +59,7 @@ func (f *Finder) nestedPaths(p *program, at place) string {
 	return `export PYTHONPATH="` + paths.String() + `$PYTHONPATH" && `
 }
 
-// project returns the directory of the project at a place, with a slash at its end.
+// project returns the directory of the project as seen from a place, with a trailing slash.
 func (a place) project() string {
 	switch {
 	case a.copied && a.dir != ".":
@@ -72,35 +72,35 @@ func (a place) project() string {
 
 var (
 	testName   = pattern.MustCompile(`(^|/)test_[^/]*$`)
-	ofOwnTests = pattern.MustCompile(`(?m)^def test_\w+\(\):`) // which need nothing from outside
+	ofOwnTests = pattern.MustCompile(`(?m)^def test_\w+\(\):`) // without fixtures
 	ofTests    = pattern.MustCompile(`\bpytest\b|\bunittest\b|(?m)^[ \t]*(?:async )?def test_\w*\(`)
 )
 
-// triesModel reports whether a file that is named like a test, but has none, tries out a model.
+// triesModel reports whether a file that is named like a test, but contains none, runs a model.
 func (f *Finder) triesModel(file string) bool {
 	text := f.Text[file]
 	code := f.code.Of(text)
 	return testName.MatchString(file) && !asideDirectory.MatchString(file) && !ofTests.MatchString(text) && code.Loads && (code.Decides || steps.MatchString(text))
 }
 
-// viewer is code that opens the viewer of a simulator.
+// viewer matches code that opens the viewer of a simulator.
 var viewer = pattern.MustCompile(`\blaunch_passive\(|\bviewer\.launch\(|\bMjViewer\(|\bp(?:ybullet)?\.GUI\b`)
 
-// showsByImport reports whether a program renders what a file that it imports shows in a viewer.
+// showsByImport reports whether a program renders something that an imported file shows in a viewer.
 func (f *Finder) showsByImport(p *program) bool {
 	return strings.Contains(p.text, ".render(") && slices.ContainsFunc(f.textsOf(p), func(text string) bool {
 		return viewer.MatchString(text) && !strings.Contains(text, "DIRECT")
 	})
 }
 
-// asideDirectory is a directory of what is beside the point.
+// asideDirectory matches directories whose programs are not the project's main ones.
 var asideDirectory = pattern.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)/`)
 
-// savesInside is a call that writes a file in a directory, by a text that names both.
+// savesInside matches a call that writes a file whose literal path has a directory.
 var savesInside = pattern.MustCompile(`(?:\.save|_save|save_\w+|\.dump|\bsave|\.savefig|\.to_csv)\([^\n]*?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/[^"'\n/]+["']`)
 
-// makes returns the words of a shell that make the directories that a program in $WORK writes into, if neither it nor a
-// file that it leads to makes directories; "" for none.
+// makes returns a shell command that creates the directories into which a program in $WORK writes, or "". It returns ""
+// if any code of the program creates directories.
 func (f *Finder) makes(p *program, at place) string {
 	if !at.work && !at.copied {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// byCode returns the programs that train by what they do, as no program is named for it.
+// byCode returns the programs that train judging by their code, for repositories in which none has a suitable name.
 func (f *Finder) byCode(all []program) []program {
 	var out []program
 	for _, p := range all {
@@ -23,7 +23,7 @@ func (f *Finder) byCode(all []program) []program {
 	return out
 }
 
-// Notebook makes the best of the notebooks that train the training, as no program does, and returns it; "" for none.
+// Notebook selects the best notebook that trains if no program does, and returns its file, or "".
 func (f *Finder) Notebook() string {
 	if len(f.trained) > 0 {
 		return ""
@@ -45,15 +45,16 @@ func (f *Finder) Notebook() string {
 	return f.trained[0].file
 }
 
-// ofNotebook reports whether the code of a notebook runs elsewhere than on the servers of Colab, and steps an environment
-// or has a library, or a file of the repository, do that.
+// ofNotebook reports whether the code of a notebook runs outside of Colab, and steps an environment itself or through a
+// library or a file of the repository.
 func (f *Finder) ofNotebook(p *program) bool {
 	code := p.text
 	steppedFor := (strings.Contains(code, ".train(") || strings.Contains(code, ".fit(")) && slices.ContainsFunc(f.textsOf(p), stepsAny.MatchString)
 	return !strings.Contains(code, "google.colab") && (steps.MatchString(code) || strings.Contains(code, ".step(") || strings.Contains(code, ".learn(") || steppedFor)
 }
 
-// executed returns the command that runs a notebook in a copy of the project, because it writes beside itself.
+// executed returns the command that runs a notebook in a copy of the project, because notebooks write to their own
+// directory.
 func (f *Finder) executed(p *program) Command {
 	words := f.withVariables(p, []string{"python", "-m", "nbconvert", "--to", "notebook", "--execute", "--ExecutePreprocessor.timeout=-1", "--ExecutePreprocessor.kernel_name=python3", "--output-dir=" + workItself, path.Base(p.file)})
 	before := f.copied.enter(true) + f.forgets(p, f.copied, true) + f.home(p) + f.nestedPaths(p, f.copied)

@@ -10,11 +10,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
-// maxNamed bounds the programs that a comment names.
+// maxNamed bounds the programs that a comment lists.
 const maxNamed = 5
 
-// equals returns the programs that could as well be the training: those of the same score, which only the order of their
-// names places after it.
+// equals lists the programs that could be the training just as well: those with the same score, which are after it only
+// because of their names.
 func (f *Finder) equals() string {
 	var out []string
 	for _, p := range f.trained[1:] {
@@ -25,7 +25,8 @@ func (f *Finder) equals() string {
 	return strings.Join(out, ", ")
 }
 
-// hasCounterpart reports whether a file is named for training, and another one beside it, by the same name, for evaluating.
+// hasCounterpart reports whether a file is named for training and another one in its directory has the same name for
+// evaluating.
 func (f *Finder) hasCounterpart(file string) bool {
 	base := path.Base(file)
 	return strings.Contains(base, "train") && slices.ContainsFunc([]string{"test", "eval", "evaluate", "enjoy", "play"}, func(word string) bool {
@@ -33,8 +34,8 @@ func (f *Finder) hasCounterpart(file string) bool {
 	})
 }
 
-// firstNamed returns the place of the advice at the root that names a program first, the last place for none: what a page
-// names first is what its authors would run first.
+// firstNamed returns the index of the first advice at the root that is about a program, or the number of all advice. A
+// page usually mentions first what users should run first.
 func (f *Finder) firstNamed(p *program) int {
 	for i, a := range f.said.all {
 		if _, ok := f.speaksOf(a, p); ok && a.weight >= ofReadme {
@@ -44,7 +45,8 @@ func (f *Finder) firstNamed(p *program) int {
 	return len(f.said.all)
 }
 
-// isOff reports whether a constant keeps code from training. A file can have thousands of programs, so it is read once.
+// isOff reports whether a constant keeps code from training. Results are cached, because a file can have thousands of
+// programs.
 func (f *Finder) isOff(code string) bool {
 	off, known := f.off[code]
 	if !known {
@@ -54,7 +56,8 @@ func (f *Finder) isOff(code string) bool {
 	return off
 }
 
-// preferFirst raises the program that the README names first, of those in one directory: what it names later are variants.
+// preferFirst raises the score of the program in a directory that the README mentions first, because later ones are
+// variants.
 func (f *Finder) preferFirst(all []program) {
 	first := -1
 	for i, p := range all {
@@ -69,10 +72,10 @@ func (f *Finder) preferFirst(all []program) {
 	}
 }
 
-// preferredBy is how much more than a program that the README names first another one of its directory must count.
+// preferredBy is the lead in score from which another program of the directory is still preferred.
 const preferredBy = 15
 
-// refuse notes why a program that is named as an evaluation is none.
+// refuse records why a program that is named like an evaluation is not proposed.
 func (f *Finder) refuse(p *program, called int, why string) {
 	if called > 0 && len(f.refused) < maxNamed {
 		f.refused = append(f.refused, p.file+" is not proposed because it "+why)
@@ -80,7 +83,7 @@ func (f *Finder) refuse(p *program, called int, why string) {
 }
 
 // Makes returns the file of the best training, or one that it imports, that calls the class of an algorithm or of its
-// config; "" for none.
+// config, or "".
 func (f *Finder) Makes(algorithm string) string {
 	if len(f.trained) == 0 {
 		return ""
@@ -93,7 +96,7 @@ func (f *Finder) Makes(algorithm string) string {
 	return ""
 }
 
-// noteField adds to a hyperparameter that only the program can compute what the only field of that name has in its files.
+// noteField adds the value of the only field with the same name to a hyperparameter that only the program can compute.
 func (l *lookup) noteField(a modules.Argument) {
 	i := slices.IndexFunc(l.hyperparameters, func(x Hyperparameter) bool { return x.Name == a.Key && x.Value == "" })
 	if _, field, dotted := strings.Cut(a.Text, "."); i >= 0 && dotted && alias.MatchString(field) {

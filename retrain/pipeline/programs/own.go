@@ -10,17 +10,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
-// noModel is a file of settings, data or code.
+// noModel matches files of settings, data or code.
 var noModel = pattern.MustCompile(`(?i)\.(?:ya?ml|json[lc]?|toml|cfg|conf|ini|txt|md|csv|tsv|parquet|xml|urdf|py|sh)$`)
 
-// committed reports whether the default of an argument for a model is a file of the repository: a model of another
-// training, which an evaluation must not take for the new one.
+// committed reports whether the default of an argument for a model is a file of the repository. An evaluation must not
+// mistake this model for the new one.
 func (f *Finder) committed(p *program, x modules.Option) bool {
 	return x.Value != "" && !noModel.MatchString(x.Value) && readsFrom.MatchString(x.Key()) && (f.isFile(x.Value) || f.isFile(path.Join(path.Dir(p.file), x.Value)))
 }
 
-// otherModel returns a model of the repository that an evaluation loads by its name, although the training does not write
-// it: the new one would never be tested. It is "" if it loads another too.
+// otherModel returns a model that an evaluation loads by its name although the training does not write it, so that the
+// new model would never be tested. It returns "" if the evaluation also loads another model.
 func (f *Finder) otherModel(p, training *program) string {
 	other := ""
 	for _, name := range saves.Loaded(p.text) {
@@ -37,8 +37,8 @@ func (f *Finder) otherModel(p, training *program) string {
 	return other
 }
 
-// ofTraining replaces the other models of the repository that an evaluation reads by those of the same names that the
-// training leaves in $WORK.
+// ofTraining replaces models of the repository that an evaluation reads by those with the same names that the training
+// writes to $WORK.
 func (f *Finder) ofTraining(p *program, at *modules.Option, args []string) []string {
 	if len(f.trained) == 0 {
 		return args
@@ -56,8 +56,8 @@ func (f *Finder) ofTraining(p *program, at *modules.Option, args []string) []str
 	return args
 }
 
-// resultsInWork moves what an evaluation writes to $WORK, if it is the program of the training with its arguments for what
-// it writes: the project's own directory cannot be written to.
+// resultsInWork redirects the output of an evaluation to $WORK if it is the program of the training, because the
+// project's own directory is read-only.
 func (f *Finder) resultsInWork(p *program, model *modules.Option, args []string) []string {
 	if model == nil || len(f.trained) == 0 || f.trained[0].file != p.file || !slices.Equal(f.trained[0].path, p.path) || f.output(p) == nil || !slices.ContainsFunc(args, expands) {
 		return args
@@ -70,13 +70,13 @@ func (f *Finder) resultsInWork(p *program, model *modules.Option, args []string)
 }
 
 var (
-	// ofGPU is an argument that turns a GPU on.
+	// ofGPU matches arguments that enable a GPU.
 	ofGPU = pattern.MustCompile(`^(?:use_?|with_?|enable_?)?(?:gpu|cuda)$`)
 	isOne = pattern.MustCompile(`^--[\w-]+$`)
 )
 
-// turnsGPUOn reports whether an argument of a page, by its index, turns a GPU on, which a pipeline without training.gpu
-// does not have.
+// turnsGPUOn reports whether the argument at an index enables a GPU, which a pipeline without training.gpu does not
+// have.
 func (p *program) turnsGPUOn(i int) bool {
 	a := p.args[i]
 	if !isOne.MatchString(a) || !ofGPU.MatchString(modules.Option{Name: a}.Key()) {

@@ -12,22 +12,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// place is where a program runs. The project's own directory cannot be written to in the image.
+// place is the directory in which a program runs. The project's own directory is read-only in the image.
 type place struct {
 	work   bool   // in $WORK
-	copied bool   // in a copy of the project in $WORK, as it reads files from there and writes beside them
-	dir    string // of the copy
-	source bool   // whether the program imports from src, which then must be that of the copy
+	copied bool   // in a copy of the project in $WORK, because it reads files there and writes next to them
+	dir    string // directory in the copy
+	source bool   // whether the program imports from src, which must then be that of the copy
 }
 
 // copyDir is the copy of the project.
 const copyDir = workDir + "project/"
 
-// placeOf returns where a program runs: one that writes into its working directory in $WORK, or in a copy of the project
+// placeOf returns where a program runs. If it writes to its working directory, this is $WORK, or a copy of the project
 // if it also reads files from there.
 func (f *Finder) placeOf(p *program, writes bool) place {
 	switch beside := writes && f.readsBeside(p); {
-	case !writes, beside && hydraMain.MatchString(f.Text[p.file]): // whose directory is an argument
+	case !writes, beside && hydraMain.MatchString(f.Text[p.file]): // its directory is an argument
 		return place{}
 	case f.readsAbove(p):
 		return place{copied: true, dir: path.Dir(p.file)}
@@ -37,7 +37,7 @@ func (f *Finder) placeOf(p *program, writes bool) place {
 	return place{work: true}
 }
 
-// directory returns the directory of a place, with a slash at its end.
+// directory returns the directory of a place, with a trailing slash.
 func (a place) directory() string {
 	switch {
 	case a.copied && a.dir != ".":
@@ -48,19 +48,19 @@ func (a place) directory() string {
 	return workDir
 }
 
-// enter returns the words of a shell that come before the program. Only the training makes the copy.
+// enter returns the shell commands that change to the place. Only the training creates the copy.
 func (a place) enter(training bool) string {
 	switch to := strings.TrimSuffix(a.directory(), "/"); {
 	case a.copied && training:
-		return `cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "` + to + `" && ` + a.imports() // $WORK may lie in the repository
+		return `cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "` + to + `" && ` + a.imports() // $WORK may be in the repository
 	case a.copied, a.work:
 		return `cd "` + to + `" && ` + a.imports()
 	}
 	return ""
 }
 
-// imports returns the words of a shell that have a program in a copy import the modules of the copy: its code finds its
-// files beside itself.
+// imports returns a shell command that makes a program in a copy import the modules of the copy, whose code finds its
+// files relative to itself.
 func (a place) imports() string {
 	switch {
 	case !a.copied || !a.source:
@@ -71,7 +71,7 @@ func (a place) imports() string {
 	return `export PYTHONPATH="$PWD:$PWD/src" && `
 }
 
-// importsSource reports whether a program is below src and run as a module, or imports from there.
+// importsSource reports whether a program is in src and is run as a module, or imports files from src.
 func (f *Finder) importsSource(p *program) bool {
 	return slices.ContainsFunc(f.withImports(p), func(file string) bool {
 		return strings.HasPrefix(file, "src/") && (file != p.file || p.start[0] == "-m")
@@ -83,16 +83,16 @@ var (
 	textLiteral  = pattern.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|tsv|xml|npz|npy|pkl|txt|parquet|feather|h5|hdf5|urdf|gz))["']`)
 )
 
-// assetLiteral is what a game shows and plays, in a directory below that in which the program runs.
+// assetLiteral matches media files of a game, relative to the working directory.
 var assetLiteral = pattern.MustCompile(`\(\s*f?["'](?:\./)?((?:[\w-]+/)*[\w -]+\.(?:ttf|otf|png|jpe?g|bmp|wav|ogg|mp3|obj|stl|sdf|tmx))["']`)
 
-// dirLiteral is a directory that code composes the path of a file with, or keeps as a constant.
+// dirLiteral matches a directory that code uses to compose a path, or keeps as a constant.
 var dirLiteral = pattern.MustCompile(`(?:(?:\.join|\bPath|\bi?glob|\blistdir|\bscandir|\bopen|\bread_\w+|\bload\w*)\(\s*|\b[A-Z][A-Z_]*\s*=\s*)f?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?(?:["']|/[^"'\n]*["'])`)
 
-// dirBelow is a directory that code puts below a path: Path(root) / "configs".
+// dirBelow matches a directory that code appends to a path, as in Path(root) / "configs".
 var dirBelow = pattern.MustCompile(`[\w)][ \t]*/[ \t]*["']([\w-]+(?:/[\w-]+)*)/?["']`)
 
-// withImports returns the file of a program, and those that it imports.
+// withImports returns the file of a program, followed by the files that it imports.
 func (f *Finder) withImports(p *program) []string {
 	files := []string{p.file}
 	for _, to := range f.Imported(p.file) {
@@ -102,7 +102,7 @@ func (f *Finder) withImports(p *program) []string {
 	return slices.Compact(files)
 }
 
-// textsOf returns the code of the file of a program, and of those that it imports.
+// textsOf returns the code of a program's file and of the files that it imports.
 func (f *Finder) textsOf(p *program) []string {
 	var out []string
 	for _, file := range f.withImports(p) {
@@ -111,7 +111,7 @@ func (f *Finder) textsOf(p *program) []string {
 	return out
 }
 
-// readsAbove reports whether a program names a file that is above its own directory, which it then must run in.
+// readsAbove reports whether a program refers to a file above its own directory, so that it must run there.
 func (f *Finder) readsAbove(p *program) bool {
 	if len(p.start) != 1 || path.Dir(p.file) == "." {
 		return false
@@ -124,8 +124,8 @@ func (f *Finder) readsAbove(p *program) bool {
 	return false
 }
 
-// readsBeside reports whether a program, or a file that it imports, names a file or a directory of the repository from its root, which it
-// then must run in: one that no argument can name.
+// readsBeside reports whether a program, or a file that it imports, refers to a file or directory relative to the root
+// of the repository that no argument can set, so that it must run there.
 func (f *Finder) readsBeside(p *program) bool {
 	for _, text := range f.reached(p) {
 		if slices.ContainsFunc(assetLiteral.FindAllStringSubmatch(text, 50), func(m []string) bool { return f.exists(m[1]) }) {
@@ -153,17 +153,17 @@ func (f *Finder) readsBeside(p *program) bool {
 }
 
 var (
-	// fileInside is a file in a directory, by a name that may be composed, which a training writes or reads.
+	// fileInside matches the path of a file in a directory, possibly composed, that a training may read or write.
 	fileInside = pattern.MustCompile(`["'](?:\./)?([\w-]+)/(?:[\w-]+/)*[^"'\s/]+\.(?:pkl|pickle|pth?|npy|npz|csv|json|txt|log|png|jpe?g|pdf|svg|html|h5|hdf5|zip|onnx|ckpt|parquet|mp4|gif)["']`)
-	// dirConstant is a directory of models or data that a module keeps as a constant.
+	// dirConstant matches a module constant that is a directory of models or data.
 	dirConstant = pattern.MustCompile(`(?m)^(?:\w+_)?(?i:models?|data|weights|checkpoints?|logs?|dir|path|folder)(?:_(?i:dir|path|folder))?[ \t]*=[ \t]*["'](?:\./)?([\w-]+)/?["'][ \t]*$`)
-	// composes matches code before a file name that is only a part of the path that it builds.
+	// composes matches code before a file name that is only part of a composed path.
 	composes       = pattern.MustCompile(`(?:\bjoin(?:path)?\([^\n]*|[/+]\s*f?)$`)
 	makesDirectory = pattern.MustCompile(`\b(?:makedirs|mkdir)\(`)
 )
 
-// besideIfNeeded returns a place of a program, or the copy of the project in $WORK if it writes into directories of the
-// repository.
+// besideIfNeeded returns the given place of a program, or the copy of the project in $WORK if it writes into
+// directories of the repository.
 func (f *Finder) besideIfNeeded(p *program, at place) place {
 	if !at.copied && pytext.WritesBesideItself(f.textsOf(p)) {
 		return place{copied: true, dir: "."}
@@ -174,8 +174,8 @@ func (f *Finder) besideIfNeeded(p *program, at place) place {
 	return at
 }
 
-// writesInside reports whether a program, or a file that it imports, names a file in a directory of the repository, that
-// no argument can name, and none of them makes directories: it would miss it elsewhere.
+// writesInside reports whether a program, or a file that it imports, refers to a file in a directory of the repository
+// that no argument can set, and none of them creates directories. The directory would be missing elsewhere.
 func (f *Finder) writesInside(p *program) bool {
 	inside := false
 	for _, file := range f.withImports(p) {
@@ -203,8 +203,7 @@ var (
 	saveMethod  = pattern.MustCompile(`\bdef save\w*\(([^()\n]*)\)`)
 )
 
-// namedModel returns the name of the file that a training leaves its model in, in a directory that it composes; "" if it
-// does not say so.
+// namedModel returns the name of the file in which a training saves its model, in a directory that it composes, or "".
 func (f *Finder) namedModel(p *program) string {
 	text := f.Text[p.file]
 	if !savesAt.MatchString(text) {
@@ -222,7 +221,7 @@ func (f *Finder) namedModel(p *program) string {
 				}
 			}
 		}
-		for _, m := range savesAt.FindAllStringSubmatch(f.Text[file], 20) { // a name for it
+		for _, m := range savesAt.FindAllStringSubmatch(f.Text[file], 20) { // a variable for the path
 			if code := valueOfName(f.Text[file], m[1]); code != "" {
 				places = append(places, code)
 			}
@@ -240,10 +239,10 @@ func (f *Finder) namedModel(p *program) string {
 	return ""
 }
 
-// belowFolder is code that puts a name below a directory; other names end what comes before them.
+// belowFolder matches code that appends a name to a directory. Elsewhere, the name is a suffix of what precedes it.
 var belowFolder = pattern.MustCompile(`(?:folder|dir|path)\w*[ \t]*\+[ \t]*$`)
 
-// valueOfName returns the code that a name is set to, "" for none.
+// valueOfName returns the code that is assigned to a name, or "".
 func valueOfName(text, name string) string {
 	m := regexp.MustCompile(`(?m)^[ \t]+` + regexp.QuoteMeta(name) + `[ \t]*=[ \t]*([^\n]+)$`).FindStringSubmatch(text)
 	if m == nil {

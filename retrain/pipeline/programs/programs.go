@@ -15,26 +15,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// Placeholder stands in a command for what only a person knows.
+// Placeholder stands for what only the user knows in a command.
 const Placeholder = "CHANGE-ME"
 
-// The names of files that are shared with the rest of a proposal.
+// Patterns that several files use.
 var (
 	guarded  = pattern.MustCompile(`(?m)^if[ \t(]*(?:__name__[ \t]*==[ \t]*["']__main__["']|["']__main__["'][ \t]*==[ \t]*__name__)`)
 	ofParts  = pattern.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
 	settings = pattern.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
 )
 
-// Finder finds the programs of a repository that train and evaluate, by reading alone. It is large because each step of
-// the search needs what all files say.
+// Finder determines which programs of a repository train and evaluate, by reading files. It is large because each step
+// of the search needs the contents of all files.
 type Finder struct {
 	modules.Files
 	repository fs.FS
 	scripts    map[string]string // console scripts, as MODULE:FUNCTION
 	said       said
-	yaml       []string                 // files
+	yaml       []string                 // whether a file mentions training, also in comments
 	speaks     map[string]bool          // of training, also in comments
-	seen       map[string]pytext.Seeing // what settings say, by file
+	seen       map[string]pytext.Seeing // by settings file
 
 	composed map[string][]Setting // by program
 	mainOf   map[string]*mainBlock
@@ -43,26 +43,26 @@ type Finder struct {
 	stopped bool
 
 	code  traits.Known
-	exist map[string]bool // which files do
+	exist map[string]bool // whether files and directories exist
 
 	trained, evaluated []program // ranked
-	refused            []string  // why programs do not evaluate, for a person
+	refused            []string  // why programs do not evaluate, for output
 
 	notebooks    strings.Builder // their code
-	targets      map[string]bool // modules that settings name
+	targets      map[string]bool // modules that settings mention
 	namedModules map[string]bool
 	dropped      bool // whether some code was not kept
 
-	copied  place  // where the training runs, if that is in a copy of the project
-	env     string // the environment that the repository speaks of most
+	copied  place  // where the training runs, if that is a copy of the project
+	env     string // the environment that the repository mentions most
 	project string
 
-	used map[string]map[string]bool // arguments that programs use, by their files
+	used map[string]map[string]bool // arguments that programs use, by file
 	off  map[string]bool            // whether code is kept from training
 }
 
-// New returns a finder of the programs of a repository, which must take its files. It looks for no more of them once
-// late returns true.
+// New returns a finder for the programs of a repository. The caller must pass the files to Take. The finder stops
+// searching once late returns true.
 func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
 		Files: modules.NewFiles(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]pytext.Seeing{},
@@ -71,7 +71,7 @@ func New(repository fs.FS, late func() bool) *Finder {
 	}
 }
 
-// Stopped reports whether the finder did not look for all programs, as it was late.
+// Stopped reports whether the search ended early because it was late.
 func (f *Finder) Stopped() bool { return f.stopped }
 
 func (f *Finder) exists(file string) bool {
@@ -94,7 +94,7 @@ func (f *Finder) isDirectory(dir string) bool {
 	return known
 }
 
-// Take takes a file. Code is that of a Python file without comments.
+// Take records a file. code is the source of a Python file or notebook without comments.
 func (f *Finder) Take(file string, text, code []byte) {
 	f.console(file, string(text))
 	if isYAML(file) && modules.Printable(file) {
@@ -139,22 +139,22 @@ func boolean(b bool) int {
 	return 0
 }
 
-// program is a command that could train, or evaluate.
+// program is a command that may train or evaluate.
 type program struct {
-	file  string   // that has its code
-	start []string // words of Python
-	path  []string // of the sub-command
-	text  string   // of its code
+	file  string   // the file with its code
+	start []string // arguments of Python that start it
+	path  []string // words of the subcommand
+	text  string   // its code
 	flags []modules.Option
-	args  []string // that a page names for it; nil for none
+	args  []string // recommended by a page; nil for none
 	page  string
-	from  string // what says so, for a person
+	from  string // source of the program, for output
 	score int
-	model string // the name of the argument for the model, "" if its name has to say so
-	said  int    // the place of the page that names it first, among all that are named
+	model string // name of the argument for the model, "" if it must be derived from the names
+	said  int    // index of the first advice about it
 }
 
-// name is what the program is called by.
+// name returns the name by which the program is weighed.
 func (p program) name() string {
 	words := append([]string{strings.TrimSuffix(p.file, ".py")}, p.path...)
 	if len(p.path) > 0 {
@@ -167,7 +167,7 @@ func (p program) name() string {
 	return strings.ToLower(strings.Trim(last, "-"))
 }
 
-// names are what the program is called by: each word of a sub-command has a meaning.
+// names returns the names by which the program is weighed. Each word of a subcommand has a meaning of its own.
 func (p program) names() []string {
 	if len(p.path) < 2 || strings.HasPrefix(p.path[0], "-") {
 		return []string{p.name()}
@@ -183,7 +183,7 @@ var (
 	anyCall = pattern.MustCompile(`(?m)^(?:[a-z_][\w., ]*=[ \t]*)?[A-Za-z_]\w*(?:\.\w+)*\(`)
 	topCall = pattern.MustCompile(`(?m)^(?:\w[\w., ]*=\s*)?[\w.]*(?:learn|train|fit|run|main|evaluate|evaluate_policy|test|play)\(`)
 	doesIt  = pattern.MustCompile(`\.(?:learn|fit|backward)\(|\.train\(\w*\)|_trainer\(|Trainer\(|evaluate_policy\(|\.predict\(`)
-	// loadsWeights and stepsAny are what a script does that evaluates a model; one that is named for its training steps too.
+	// loadsWeights, stepsAny and collects match what scripts do that evaluate a model.
 	loadsWeights = pattern.MustCompile(`\b(?:load_state_dict|load_model|load_weights|torch\.load|pickle\.load)\(`)
 	stepsAny     = pattern.MustCompile(`\w\.step\(`)
 	collects     = pattern.MustCompile(`\.collect\(|\bevaluate\w*\(|\brollout\w*\(`)
@@ -241,8 +241,8 @@ func (f *Finder) candidates() []program {
 	return out
 }
 
-// runsAtTop reports whether a file trains or evaluates when it is imported, outside of functions and classes, as scripts
-// without a main block do.
+// runsAtTop reports whether a file trains or evaluates outside of functions and classes, as scripts without a main
+// block do.
 func (f *Finder) runsAtTop(file string) bool {
 	top := pytext.TopLevel(f.Text[file])
 	return doesIt.MatchString(top) || loadsWeights.MatchString(top) && (stepsAny.MatchString(top) || collects.MatchString(top)) || stepsAny.MatchString(top) && runName.MatchString(path.Base(file))
@@ -253,12 +253,12 @@ func (f *Finder) isLate() bool {
 	return f.stopped
 }
 
-// expand returns a program, or its sub-commands if it has any.
+// expand returns a program, or its subcommands if it has any.
 func (f *Finder) expand(file string, start []string) []program {
 	var out []program
 	for _, c := range f.SubCommands(file) {
 		p := program{file: c.File, start: start, path: c.Path, text: cmp.Or(c.Text, f.Text[c.File]), flags: c.Flags}
-		if len(c.Path) == 0 && c.File != file { // it is a program elsewhere
+		if len(c.Path) == 0 && c.File != file { // it is a separate program
 			continue
 		}
 		out = append(out, p)
@@ -275,11 +275,11 @@ func (f *Finder) expand(file string, start []string) []program {
 
 var asidePath = pattern.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 
-// onlyShows is a program that may show anything: a model, or a picture.
+// onlyShows matches names of programs that show something, which may be a model or just a picture.
 var onlyShows = pattern.MustCompile(`render|show|visuali|watch`)
 
-// needsScreen reports whether a program opens a window that no argument of it forbids, and no environment variable. Env is
-// its environment.
+// needsScreen reports whether a program opens a window that neither an argument nor an environment variable can
+// prevent. env is its environment.
 func (f *Finder) needsScreen(p *program, env string) bool {
 	human := headless.Human(p.text) && !headless.DrawnByPygame(env)
 	return (human || f.code.Of(p.text).Screen || f.showsByImport(p)) && !slices.ContainsFunc(p.flags, func(x modules.Option) bool {
@@ -293,8 +293,8 @@ var (
 	noWords = pattern.MustCompile(`(?i)train|learn|optimi[sz]e|\bfit\(|backward|run|main\(|launch|start`)
 )
 
-// demonstrates reports whether a program only shows what is there: it loads a model or makes an environment, and
-// renders or plots what happens then, and nothing of it speaks of training.
+// demonstrates reports whether a program only shows something: it loads a model or makes an environment, renders or
+// plots it, and contains no training.
 func (f *Finder) demonstrates(p *program, whole *traits.Facts) bool {
 	if f.testsItself(p) {
 		return true
@@ -302,11 +302,11 @@ func (f *Finder) demonstrates(p *program, whole *traits.Facts) bool {
 	return whole.Shows && (whole.Loads || f.mainBlock(p.file).steps) && !whole.Trains && !whole.Learns
 }
 
-// testsItself reports whether a file defines an environment, and its main block only tries it out.
+// testsItself reports whether a file defines an environment, and its main block only tests it.
 func (f *Finder) testsItself(p *program) bool { return len(p.path) == 0 && f.mainBlock(p.file).tries }
 
-// forPeople reports whether a program is for a person at a screen: it asks for keys or has windows, or it shows an
-// environment, and neither loads nor asks a model. Main is what it does when it is run.
+// forPeople reports whether a program is interactive: it reads keys, opens windows or shows an environment, and neither
+// loads nor queries a model. main is what the file does when it is run.
 func forPeople(k traits.Known, p *program, file string, main *mainBlock) bool {
 	own, whole := k.Of(p.text), k.Of(file)
 	if own.Loads || own.Decides || whole.Loads || whole.Decides {
@@ -318,11 +318,11 @@ func forPeople(k traits.Known, p *program, file string, main *mainBlock) bool {
 // mainBlock is what a file does when it is run as a program.
 type mainBlock struct {
 	known bool
-	steps bool // an environment
-	tries bool // an environment that the file defines, and no more
+	steps bool // whether it steps an environment
+	tries bool // whether it only tests an environment that the file defines
 }
 
-// mainBlock returns what a file does when it is run. A file can have thousands of programs, so it is read once.
+// mainBlock returns what a file does when it is run. Results are cached, because a file can have thousands of programs.
 func (f *Finder) mainBlock(file string) *mainBlock {
 	found := f.mainOf[file]
 	if found == nil {
@@ -340,7 +340,7 @@ func (f *Finder) mainBlock(file string) *mainBlock {
 	return found
 }
 
-// common is what counts for a program whatever it is for.
+// common returns the score of a program that does not depend on its purpose.
 func (f *Finder) common(p *program, env string) int {
 	score := -3 * strings.Count(p.file, "/")
 	switch dir := path.Dir(p.file); {
@@ -365,12 +365,13 @@ func (f *Finder) common(p *program, env string) int {
 	}
 	score += 30 * boolean(traits.NamedFor(p.file, f.project))
 	if slices.ContainsFunc(strings.Split(path.Dir(p.file), "/"), func(dir string) bool { return f.project != "" && plainName(dir) == plainName(f.project) }) {
-		score += 5 // it is the one of several that the project is named after
+		score += 5 // of several programs, it is the one that the project is named after
 	}
 	return score
 }
 
-// suggestion returns how much pages count for a program, and the arguments that they name, by what is right for them.
+// suggestion returns the weight of the pages that mention a program, the best arguments that they recommend and that
+// are right, and their page.
 func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []string, string) {
 	most, other := advice{}, advice{}
 	named := 0
@@ -395,13 +396,13 @@ func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []
 			to.args = rest
 		}
 	}
-	if most.weight == 0 && other.weight >= ofReadme { // a source distribution leaves out its files
+	if most.weight == 0 && other.weight >= ofReadme { // a source distribution omits its files
 		most = other
 	}
 	return named, most.args, most.file
 }
 
-// needed returns how many arguments a program does not run without, of those that are given by their places.
+// needed returns the number of positional arguments that a program requires.
 func (p *program) needed() int {
 	n := 0
 	for _, x := range p.flags {
@@ -410,7 +411,7 @@ func (p *program) needed() int {
 	return n
 }
 
-// speaksOf reports whether a piece of advice is about a program, and returns the arguments after those that choose it.
+// speaksOf reports whether advice is about a program, and returns the arguments after the subcommand.
 func (f *Finder) speaksOf(a advice, p *program) ([]string, bool) {
 	script, console := strings.CutPrefix(p.from, "console script ")
 	started := console && (a.target == script || len(p.start) == 2 && p.start[0] == "-m" && a.target == "-m "+p.start[1])
@@ -429,7 +430,7 @@ func (f *Finder) speaksOf(a advice, p *program) ([]string, bool) {
 	return a.args[len(p.path):], true
 }
 
-// available reports whether the files that arguments name are in the repository.
+// available reports whether the settings files in args exist in the repository.
 func (f *Finder) available(args []string) bool {
 	for _, a := range args {
 		_, value, ok := strings.Cut(a, "=")
@@ -443,15 +444,15 @@ func (f *Finder) available(args []string) bool {
 	return true
 }
 
-// isSettings reports whether a path is that of a file of settings.
+// isSettings reports whether a path is that of a settings file.
 func isSettings(file string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json", ".toml", ".cfg"}, modules.Extension(file))
 }
 
-// minScore is what a program must count to be proposed.
+// minScore is the lowest score with which a program is proposed.
 const minScore = 5
 
-// training ranks the programs that could train, the best first.
+// training ranks the programs that may train, the best first.
 func (f *Finder) training(all []program, env string) []program {
 	var out []program
 	for _, p := range all {
@@ -471,7 +472,7 @@ func (f *Finder) training(all []program, env string) []program {
 		})
 		p.args, p.page, p.said = args, page, f.firstNamed(&p)
 		p.score += named + 40*boolean(slices.ContainsFunc(args, func(a string) bool { return idInArgument.MatchString(a) }))
-		if len(args) > 0 && len(p.path) == 0 && args[0] == "train" { // what is a sub-command elsewhere
+		if len(args) > 0 && len(p.path) == 0 && args[0] == "train" { // a subcommand that the program reads itself
 			p.score += 45
 		}
 		if p.score >= minScore {
@@ -488,8 +489,8 @@ func (f *Finder) training(all []program, env string) []program {
 	return ranked(out)
 }
 
-// absent returns the programs that pages name as the training, but that are not in the repository, as source
-// distributions leave them out.
+// absent returns the programs that pages recommend for training but that are missing, because source distributions omit
+// them.
 func (f *Finder) absent(env string) []program {
 	var out []program
 	for _, a := range f.said.all {
@@ -506,13 +507,13 @@ func (f *Finder) absent(env string) []program {
 	return out
 }
 
-// isAbsent reports whether a page names a program with its arguments, and the repository does not have it. Settings may
-// be left out with it.
+// isAbsent reports whether a page recommends a program with arguments that is not in the repository. Its settings may
+// be missing, too.
 func (f *Finder) isAbsent(a advice) bool {
 	return a.weight >= 25 && strings.HasSuffix(a.target, ".py") && !f.Has(a.target) && a.args != nil && (f.available(a.args) || a.weight >= ofReadme)
 }
 
-// absentEvaluation returns the program that a page names as the evaluation beside an absent training.
+// absentEvaluation returns the program that a page recommends for evaluating, in addition to an absent training.
 func (f *Finder) absentEvaluation(training *program) []program {
 	if f.Has(training.file) {
 		return nil
@@ -536,7 +537,7 @@ func ranked(out []program) []program {
 	return out
 }
 
-// evaluation ranks the programs that could evaluate what a training program makes.
+// evaluation ranks the programs that may evaluate the model of a training program.
 func (f *Finder) evaluation(all []program, training *program, env string) []program {
 	var out []program
 	for _, p := range all {
@@ -593,7 +594,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 	return ranked(out)
 }
 
-// goesWith returns how much a program is beside that of the training.
+// goesWith returns the score of a program for its similarity to the training program.
 func goesWith(p, training *program) int {
 	if slices.Equal(p.start, training.start) && slices.Equal(p.path, training.path) {
 		return -1000
@@ -606,7 +607,7 @@ func goesWith(p, training *program) int {
 	return score
 }
 
-// byItself returns the evaluation that the training's own program has by an argument.
+// byItself returns the evaluation that the training program performs with certain arguments.
 func (f *Finder) byItself(training *program) (program, bool) {
 	for _, a := range f.said.aboutProgram(training) {
 		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, traits.Evaluating) && positions(training, rest) >= training.needed() && (f.available(rest) || a.weight >= ofReadme) {
@@ -631,14 +632,14 @@ func (f *Finder) byItself(training *program) (program, bool) {
 		p.args = slices.DeleteFunc(slices.Clone(training.args), func(a string) bool { return a == "--train" })
 		p.score = 45
 		mode := ""
-		if traits.ModeFlag.MatchString(x.Key()) && len(x.Choices) == 0 && !x.Boolean { // choices are sub-commands already
+		if traits.ModeFlag.MatchString(x.Key()) && len(x.Choices) == 0 && !x.Boolean { // choices are subcommands already
 			mode = meant
 		}
 		switch {
 		case mode != "":
 			p.args = setFlag(p.args, x, mode)
 			return p, true
-		case x.Boolean && traits.Evaluating(x.Name) && (x.Key() != "test" || f.code.Of(f.Text[p.file]).Loads || f.code.Of(p.text).Loads): // else it may be a smoke test
+		case x.Boolean && traits.Evaluating(x.Name) && (x.Key() != "test" || f.code.Of(f.Text[p.file]).Loads || f.code.Of(p.text).Loads): // otherwise, it may be a smoke test
 			p.args = append(append(p.args, x.On()), notTraining(training.flags)...)
 			return p, true
 		case x.Value == "False" && !x.Boolean && !x.Position && traits.Evaluating(x.Name):
@@ -649,7 +650,7 @@ func (f *Finder) byItself(training *program) (program, bool) {
 	return program{}, false
 }
 
-// notTraining returns the settings that keep a program of hydra from training, which others turn on.
+// notTraining returns the settings that disable a hydra program's training.
 func notTraining(flags []modules.Option) []string {
 	var out []string
 	for _, x := range flags {
@@ -662,17 +663,17 @@ func notTraining(flags []modules.Option) []string {
 
 var trainsToo = pattern.MustCompile(`^(?:do_|run_|is_)?train(?:ing)?$`)
 
-// Program is one that could train, or evaluate.
+// Program is a program that may train or evaluate.
 type Program struct {
-	Name string // its file and the words of its sub-command
+	Name string // its file and subcommand
 	File string
 }
 
 // maxPrograms bounds the programs of a proposal.
 const maxPrograms = 10
 
-// Rank returns the programs that could train, and those that could evaluate what the first of them trains, the best
-// first. Env is the environment that the repository speaks of most, and project its name.
+// Rank returns the programs that may train, and those that may evaluate the model of the first of them, the best first.
+// env is the environment that the repository mentions most, and project its name.
 func (f *Finder) Rank(env, project string) (training, evaluation []Program) {
 	f.env, f.project = env, project
 	f.nest()
@@ -695,12 +696,12 @@ func listed(all []program) []Program {
 	return out
 }
 
-// Mentions reports whether the best training, or the arguments that a page names for it, speak of an environment.
+// Mentions reports whether the best training, or the arguments that a page recommends for it, mention an environment.
 func (f *Finder) Mentions(env string) bool {
 	return len(f.trained) > 0 && traits.Mentions(f.trained[0].file+" "+strings.Join(f.trained[0].args, " "), env)
 }
 
-// Commands returns the commands of the best programs, without words if there is none.
+// Commands returns the commands of the best programs. A command without words means that there is no program.
 func (f *Finder) Commands(k Known) (training, evaluation Command) {
 	model, args := "", []string(nil)
 	if len(f.trained) > 0 {

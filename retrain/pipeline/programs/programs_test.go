@@ -26,7 +26,7 @@ func found(files map[string]string) *Finder {
 	return f
 }
 
-// The program that a person would name comes first, and what is no training comes last or not at all.
+// The program that a user would choose comes first, and programs that do not train come last or not at all.
 func TestRankOfNames(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    train()\n"
 	for best, others := range map[string][]string{
@@ -46,7 +46,7 @@ func TestRankOfNames(t *testing.T) {
 	}
 }
 
-// A program that only runs on Windows is put down, and one named for the environment is put up.
+// A program that runs only on Windows ranks lower, and one that is named after the environment ranks higher.
 func TestRankOfCode(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    train()\n"
 	f := found(map[string]string{"ac/train_ac.py": "import win32gui" + guard, "box/train.py": guard, "car/train_car_racing.py": guard})
@@ -67,13 +67,13 @@ func TestWordsOfALine(t *testing.T) {
 		` --a 1 && rm x`:                "--a|1",
 		` --env <name>`:                 "nil",
 		` --env ENV_ID`:                 "nil",
-		` --ckpt path/to/x --n 5`:       "--n|5", // which model is meant is known
+		` --ckpt path/to/x --n 5`:       "--n|5", // the model is known
 		` --load=<model> x <y>`:         "nil",
 		` cli for learning and testing`: "nil",
 		` --epochs 10, then wait`:       "--epochs|10",
 		`, then wait`:                   "",
 		` --dir .. --n 5.`:              "--dir|..|--n|5",
-		` --wandb_entity <you> --n 5`:   "--wandb_entity|<you>|--n|5", // left out with its argument
+		` --wandb_entity <you> --n 5`:   "--wandb_entity|<you>|--n|5", // left out with its value
 		` --lr .5 a=1,2 x.yaml.`:        "--lr|.5|a=1,2|x.yaml",
 		` --help`:                       "nil",
 		``:                              "",
@@ -88,7 +88,7 @@ func TestWordsOfALine(t *testing.T) {
 	}
 }
 
-// A program that evaluates by an option is the evaluation, and text of a page is none of its arguments.
+// A program that evaluates with a certain option is the evaluation, and text of a page is not taken for arguments.
 func TestOneProgramForBoth(t *testing.T) {
 	for option, want := range map[string]string{
 		`p.add_argument('--mode', default='train')` + "\nif a.mode == 'inference': pass": "--mode inference",
@@ -112,7 +112,7 @@ func TestOneProgramForBoth(t *testing.T) {
 	}
 }
 
-// Whatever a repository contains, its commands are words that a file of YAML can have on one line.
+// Whatever a repository contains, its commands consist of words that fit on one line of YAML.
 func FuzzCommands(f *testing.F) {
 	f.Add("import click\n@click.group()\ndef main(): pass\n@main.command('train')\n@click.option('--out', required=True)\ndef t(out): pass\nif __name__ == '__main__':\n    main()\n", "python train.py --x 'a b' \\\n --y\na train --z\n", "[project.scripts]\na = \"lib.train:main\"\n")
 	f.Add("p = argparse.ArgumentParser()\ns = p.add_subparsers()\nq = s.add_parser('train')\nq.add_argument('config')\nfire.Fire({'a': b})\nfrom . import x\nfrom .x import (y as z)\n", "`python -m lib.train task=A-v1`", "")
@@ -133,7 +133,7 @@ func FuzzCommands(f *testing.F) {
 	})
 }
 
-// Defaults of arguments are words, whatever a shell would do with them.
+// Defaults of arguments are passed literally, even if they contain shell syntax.
 func TestDefaultsAreNoShell(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    p.parse_args()\n"
 	for _, value := range []string{"model.$(id)", "model.`id`", `model.";id;"`, "$(find)`id`", "$WORK/`id`"} {
@@ -144,7 +144,7 @@ func TestDefaultsAreNoShell(t *testing.T) {
 		})
 		f.Rank("", "")
 		training, evaluation := f.Commands(Known{Project: "p"})
-		// without the one file of the training, the evaluation takes the newest
+		// without a known file, the evaluation uses the newest
 		alone := found(map[string]string{"evaluate.py": f.Text["evaluate.py"]})
 		alone.Rank("", "")
 		_, newest := alone.Commands(Known{Project: "p"})
@@ -160,7 +160,7 @@ func TestDefaultsAreNoShell(t *testing.T) {
 	}
 }
 
-// Programs that show an environment or a model are no training, and a guard may be written in several ways.
+// Programs that show an environment or a model do not train, and a main block may be written in several ways.
 func TestDemonstrationsAreNoTraining(t *testing.T) {
 	const shows = "import gym\nimport matplotlib.pyplot as plt\nclass Grid(gym.Env):\n    def update(self): pass\nif __name__ == '__main__':\n    env = Grid()\n    env.reset()\n    env.step(1)\n    env.render()\n    plt.show()\n"
 	for _, guard := range []string{"if __name__ ==\"__main__\":\n", "if __name__=='__main__':\n", "if (__name__ == '__main__'):\n", "if '__main__' == __name__:\n"} {
@@ -176,7 +176,7 @@ func TestDemonstrationsAreNoTraining(t *testing.T) {
 	}
 }
 
-// Each word of a sub-command says what it does, and a program may compare its first argument itself.
+// Each word of a subcommand is considered, and a program may compare its first argument itself.
 func TestWordsOfSubCommands(t *testing.T) {
 	for source, want := range map[string]string{
 		"import click # training\n@click.group()\ndef cli(): pass\n@cli.command()\ndef viz(): pass\n@cli.group()\ndef run(): pass\n@run.command()\n@click.argument('args', nargs=-1)\ndef one(args): pass\n@cli.group()\ndef evaluate(): pass\n@evaluate.command()\n@click.argument('args', nargs=-1)\ndef one(args): pass\n": "run one, evaluate one",
@@ -195,7 +195,7 @@ func TestWordsOfSubCommands(t *testing.T) {
 	}
 }
 
-// Words of a page that a program has no place for are none of its arguments.
+// Words of a page for which a program has no argument are ignored.
 func TestProseIsNoArgument(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    train()\n"
 	for _, test := range []struct{ source, page, want string }{
@@ -216,7 +216,7 @@ func TestProseIsNoArgument(t *testing.T) {
 	}
 }
 
-// Programs in which a person plays, or that show an environment without a model, evaluate nothing.
+// Interactive programs, and programs that show an environment without a model, are not evaluations.
 func TestProgramsForPeopleAreNoEvaluation(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const training = "import torch\ndef main():\n    loss.backward()" + guard
@@ -257,8 +257,8 @@ func TestScriptsWithoutFunctions(t *testing.T) {
 	}
 }
 
-// What stands for a name is no value, but says which argument has the model; a file that pages name may be left out of
-// a source distribution.
+// A placeholder is not used as a value, but shows which argument is for the model. A file that pages mention may be
+// missing from a source distribution.
 func TestArgumentsOfPages(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	f := found(map[string]string{
@@ -276,7 +276,7 @@ func TestArgumentsOfPages(t *testing.T) {
 	}
 }
 
-// A model that the training leaves is none of an example, nor are settings and data.
+// The training's model is not replaced by an example, and settings and data are not models.
 func TestExamplesOfModels(t *testing.T) {
 	f := found(map[string]string{
 		"train.py":        "torch.save(net, 'out/final.pt')\nmodel.learn()\nif __name__ == '__main__':\n    train()\n",

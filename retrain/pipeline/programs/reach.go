@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
-// Import is a module of no file of the repository, and the file that imports it as soon as it is imported itself.
+// Import is a module outside of the repository, with a file that imports it as soon as it is imported itself.
 type Import struct{ Module, File string }
 
 // maxReached bounds the files that are followed from programs.
@@ -21,8 +21,8 @@ var (
 	modulesOfC = pattern.MustCompile(`\bfrom ([\w.]+) import`)
 )
 
-// Imports returns the modules that the best programs import at once on any way through the repository, or under a
-// condition that holds: without one of them they cannot start.
+// Imports returns the modules that the best programs import when they start, directly or through other files, including
+// imports under conditions that hold. The programs cannot start without them.
 func (f *Finder) Imports() []Import {
 	var next []string
 	r := f.reach()
@@ -49,14 +49,14 @@ func (f *Finder) Imports() []Import {
 	return r.out
 }
 
-// ImportsOf returns the modules that files import at once on any way through the repository.
+// ImportsOf returns the modules that files import when they are imported, directly or through other files.
 func (f *Finder) ImportsOf(next ...string) []Import {
 	r := f.reach()
 	r.followAll(next)
 	return r.out
 }
 
-// reached returns the code of a program, and of the files that it leads to by imports.
+// reached returns the code of a program and of all files that it imports, directly or indirectly.
 func (f *Finder) reached(p *program) []string {
 	r := f.reach()
 	r.followAll(f.withImports(p))
@@ -70,7 +70,8 @@ func (f *Finder) reached(p *program) []string {
 	return out
 }
 
-// Led passes the files that the best training leads to by imports to a function, as that may be an example, and so aside.
+// Led passes all files that the best training imports, directly or indirectly, to a function. These count even if the
+// training is an example, whose directory is otherwise skipped.
 func (f *Finder) Led(take func(file string, text []byte)) {
 	if len(f.trained) == 0 {
 		return
@@ -101,7 +102,7 @@ func (r *reach) followAll(next []string) {
 	}
 }
 
-// reach is what files import, and those that they lead to.
+// reach records what files import, directly or indirectly.
 type reach struct {
 	*Finder
 	seen    map[string]bool // files
@@ -110,7 +111,7 @@ type reach struct {
 	out     []Import
 }
 
-// follow takes what a file imports, and returns the files that it leads to.
+// follow records what a file imports, and returns the files to follow next.
 func (r *reach) follow(file string) []string {
 	if r.seen[file] || !r.Has(file) {
 		return nil
@@ -123,7 +124,7 @@ func (r *reach) follow(file string) []string {
 	for _, to := range r.Imported(file) {
 		next = append(next, to.File)
 	}
-	slices.Sort(next) // not in the order of a map
+	slices.Sort(next) // the order of a map is random
 	for _, m := range atOnce.FindAllStringSubmatch(r.Text[file], modules.MaxMatches) {
 		for item := range strings.SplitSeq(m[1]+m[2], ",") {
 			module, _, _ := strings.Cut(strings.TrimSpace(item), " ")
@@ -135,8 +136,8 @@ func (r *reach) follow(file string) []string {
 	return next
 }
 
-// take takes a module that a file imports, unless it is one of the repository. It returns the file beside that is the
-// module, "" if there is none.
+// take records a module that a file imports, unless it belongs to the repository. It returns the module's file in the
+// same directory, or "".
 func (r *reach) take(file, module string) string {
 	top, _, _ := strings.Cut(module, ".")
 	beside := path.Join(path.Dir(file), top)

@@ -13,17 +13,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// savesNothing reports whether neither a program nor a file of the repository that it leads to has code that leaves a model.
+// savesNothing reports whether none of the code of a program saves a model.
 func (f *Finder) savesNothing(p *program) bool {
 	texts := f.reached(p)
 	return f.Has(p.file) && slices.ContainsFunc(texts, saves.Fits) && saves.Nothing(texts)
 }
 
-// ofData is an argument for what a program reads from a repository.
+// ofData matches arguments for input data from the repository.
 var ofData = pattern.MustCompile(`(?:^|_)(?:data|datasets?|demos?|instances?|inputs?|assets|maps?|scenarios?|levels?|motions?|urdf|xml|csv)(?:_|$)`)
 
-// asides returns what a person must know of a training: a path that the image lacks, or that it does not end, or saves
-// nothing.
+// asides returns what the user must know about a training: paths that do not exist in the image, and that it does not
+// train, does not end, or saves no model.
 func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
 	out := saves.OnlyThere(f.withImports(p), f.Text, p.flags)
 	if name := saves.Off(p.text); name != "" {
@@ -46,8 +46,8 @@ func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
 	return out
 }
 
-// forgets returns the words of a shell that delete from a copy of the project the models that a training both loads and
-// writes: it would go on from another training. It returns "" for none.
+// forgets returns a shell command that deletes the models that a training both loads and writes from a copy of the
+// project, or "". Otherwise, the training would continue from an earlier one.
 func (f *Finder) forgets(p *program, at place, training bool) string {
 	if !at.copied || !training {
 		return ""

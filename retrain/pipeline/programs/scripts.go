@@ -15,7 +15,8 @@ var (
 	joinedStrings = pattern.MustCompile(`["']\s*\n\s*["']`)
 )
 
-// console takes the console scripts that the packaging declares: the function that each runs, as MODULE:FUNCTION.
+// console records the console scripts that the packaging declares, with the function that each runs, as
+// MODULE:FUNCTION.
 func (f *Finder) console(file, text string) {
 	var all [][]string
 	switch file {
@@ -35,14 +36,14 @@ func (f *Finder) console(file, text string) {
 	}
 }
 
-// table returns the lines of a table of TOML.
+// table returns the lines of a TOML table.
 func table(text, name string) string {
 	_, rest, _ := strings.Cut("\n"+text, "\n["+name+"]")
 	rest, _, _ = strings.Cut(rest, "\n[")
 	return rest
 }
 
-// started returns the words of Python that run a console script, and the file and function that it runs.
+// started returns the arguments of Python that run a console script, and the file and function that it runs.
 func (f *Finder) started(target string) (words []string, file, function string) {
 	module, function, _ := strings.Cut(target, ":")
 	entry := f.Module(module)

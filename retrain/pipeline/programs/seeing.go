@@ -7,18 +7,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// maxSeen and maxSeeing bound what is kept, and how far a file is looked into.
+// maxSeen bounds the files that are recorded, and maxSeeing the bytes of each that are examined.
 const maxSeen, maxSeeing = 100, 64 << 10
 
-// sees takes what a file says of what the agent sees.
+// sees records what a file says about how the agent observes the environment.
 func (f *Finder) sees(file string, text []byte) {
 	if s := pytext.SeeingOf(text[:min(len(text), maxSeeing)]); s != (pytext.Seeing{}) && len(f.seen) < maxSeen {
 		f.seen[file] = s
 	}
 }
 
-// Seeing returns what the agent sees: what the program for training says, else the file that names the algorithm, and else
-// what all files say together that are neither other programs nor aside.
+// Seeing returns how the agent observes the environment, according to the training program, else to the file that
+// mentions the algorithm, and else to all other files together, except other programs and files that are aside.
 func (f *Finder) Seeing(algorithm string, aside func(file string) bool) pytext.Seeing {
 	firsts := []string{algorithm}
 	if len(f.trained) > 0 {

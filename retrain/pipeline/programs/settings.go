@@ -10,17 +10,17 @@ import (
 )
 
 var (
-	// readsSettings is code that reads a file of settings.
+	// readsSettings matches code that reads a settings file.
 	readsSettings = pattern.MustCompile(`^(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load|(?:\w+\.)?(?:load|read|get)_(?:config|cfg|yaml|settings|params|hyperparams)\w*)\(`)
 	passesOn      = pattern.MustCompile(`^(?:update|apply|merge|override|with|parse|process|resolve|deep)\w*\(\s*`)
-	// returnsSettings is code of a function that reads a file of settings.
+	// returnsSettings matches code in a function that reads a settings file.
 	returnsSettings = pattern.MustCompile(`\b(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load)\(`)
 	namesSettings   = pattern.MustCompile(`["']((?:\.?[\w-]+/)*[\w.-]+\.ya?ml)["']`)
 )
 
-// readsSettings reports whether code reads a file of settings, also by a function of the repository.
+// readsSettings reports whether code reads a settings file, directly or through a function of the repository.
 func (l *lookup) readsSettings(file, code string) bool {
-	if m := passesOn.FindStringIndex(code); m != nil { // what other arguments change of them is unknown
+	if m := passesOn.FindStringIndex(code); m != nil { // what the other arguments change is unknown
 		code = code[m[1]:]
 	}
 	if readsSettings.MatchString(code) {
@@ -37,8 +37,8 @@ func (l *lookup) readsSettings(file, code string) bool {
 	return returnsSettings.MatchString(body) && strings.Contains(body, "return ")
 }
 
-// settings returns the values of the file of settings that code reads: the one that it names, the only one that its file
-// names, or the one that the command of the training names.
+// settings returns the values of the settings file that code reads: the file that the code names, the only one that its
+// file names, or the one in the training command.
 func (l *lookup) settings(file, code string) (literals.Value, bool) {
 	name := ""
 	if m := namesSettings.FindStringSubmatch(code); m != nil {

@@ -18,12 +18,12 @@ var (
 )
 
 const (
-	maxDerived = 5   // how far classes derive from others of the repository
-	maxWorlds  = 100 // classes that are looked for
+	maxDerived = 5   // levels of derivation from other classes of the repository
+	maxWorlds  = 100 // classes that are searched for
 )
 
-// MakesOwnWorld reports whether the first training makes an environment of a class of the repository, and none by an id:
-// what the generated scripts would make by an id is then another one.
+// MakesOwnWorld reports whether the first training makes an environment from a class of the repository, and none by an
+// id. The generated scripts would make a different environment.
 func (f *Finder) MakesOwnWorld() bool {
 	if len(f.trained) == 0 {
 		return false
@@ -40,7 +40,7 @@ func (f *Finder) MakesOwnWorld() bool {
 	return false
 }
 
-// DefaultWorld returns the environment that is the default of an argument of the best training, "" for none.
+// DefaultWorld returns the environment that is the default of an argument of the best training, or "".
 func (f *Finder) DefaultWorld() string {
 	if len(f.trained) == 0 {
 		return ""
@@ -54,11 +54,11 @@ func (f *Finder) DefaultWorld() string {
 	return ""
 }
 
-// ofSettings is an argument for a file of settings.
+// ofSettings matches arguments for a settings file.
 var ofSettings = pattern.MustCompile(`(?:^|_)(?:config|cfg|conf|settings)(?:_file|_path)?$`)
 
-// NeedsSettings reports whether the first training does not run without a file of settings: what it trains, and where, is
-// then not in its code.
+// NeedsSettings reports whether the first training requires a settings file. What it trains is then not apparent from
+// its code.
 func (f *Finder) NeedsSettings() bool {
 	return len(f.trained) > 0 && slices.ContainsFunc(f.trained[0].flags, func(x modules.Option) bool {
 		return !x.Boolean && (x.Position || x.Required) && ofSettings.MatchString(x.Key())

@@ -8,8 +8,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
-// parameters are the numbers of Gymnasium's own environments that a simulation can draw: attributes that an episode uses,
-// and that a reset leaves as they are. Those of MuJoCo keep what is physical in their model, which attributes do not reach.
+// parameters are the attributes of Gymnasium's own environments that a simulation can draw: numbers that affect an
+// episode and that a reset does not change. The MuJoCo environments have none, because their physical parameters are in
+// the model.
 var parameters = map[string]string{
 	"CartPole":              "force_mag gravity length masscart masspole polemass_length tau theta_threshold_radians total_mass x_threshold",
 	"MountainCar":           "force goal_position goal_velocity gravity max_position max_speed min_position",
@@ -24,8 +25,8 @@ var parameters = map[string]string{
 
 var ofVersion = pattern.MustCompile(`^(?:gymnasium:)?(\w+)-v[0-9]+$`)
 
-// NoParameter returns why a simulation cannot draw an attribute of an environment, "" if it may. Names that begin with _
-// are the environment's own, and differ between versions.
+// NoParameter returns why a simulation cannot draw an attribute of an environment, or "" if it may. It does not check
+// private names, which begin with _ and differ between versions.
 func NoParameter(id, attribute string) string {
 	m := ofVersion.FindStringSubmatch(id)
 	if m == nil || strings.HasPrefix(attribute, "_") {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The table is what the environments of the pinned Gymnasium have: each parameter is a number that a reset keeps, and no
-// other number of an environment changes what happens in an episode.
+// The table agrees with the environments of the pinned Gymnasium: each parameter is a number that a reset keeps, and no
+// other number of an environment affects an episode.
 func TestE2EParametersAreThoseOfGymnasium(t *testing.T) {
 	const program = `
 import json, logging, numbers, warnings
@@ -40,7 +40,7 @@ for id in ("CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot
     out[id] = kept
 print(json.dumps(out))
 `
-	// These stay as well, but are of the window or the bookkeeping.
+	// These persist as well, but only concern the window or bookkeeping.
 	aside := strings.Fields("actions_num lidar_render np_random_seed screen_dim screen_height screen_width SCREEN_DIM start_alpha")
 	text, err := exec.Command("../../../.cache/venv/bin/python", "-c", program).Output()
 	if err != nil {

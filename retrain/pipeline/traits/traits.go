@@ -1,4 +1,4 @@
-// Package traits describes what the names of programs indicate, and what their code does, as far as the text shows.
+// Package traits describes what the names of programs suggest, and what their code does, as far as the source shows.
 package traits
 
 import (
@@ -7,13 +7,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
-// The words by which programs are known, and what they count.
+// The words in names of programs, with their weights.
 var (
-	// Training are those of programs that train.
+	// Training are the words that suggest or rule out that a program trains.
 	Training = []weighed{
 		{pattern.MustCompile(`^train$`), 80},
 		{pattern.MustCompile(`^train`), 60},
-		{pattern.MustCompile(`^train[_-].*(agent|policy|network|model)s?$`), 100}, // less what such names count below
+		{pattern.MustCompile(`^train[_-].*(agent|policy|network|model)s?$`), 100}, // less the weight of such names below
 		{pattern.MustCompile(`train`), 45},
 		{pattern.MustCompile(`^(learn|fit)\b|^learn`), 45},
 		{pattern.MustCompile(`^(main|run|run_rl|start|launch|runner)$`), 20},
@@ -27,10 +27,10 @@ var (
 		{pattern.MustCompile(`(trainer|learner|evaluator|worker|buffer|agent|policy|network|model)s?$`), -40},
 		{pattern.MustCompile(`(utils?|helpers?|wrappers?)$|^(config|envs?)$`), -40},
 	}
-	// Evaluation are those of programs that evaluate.
+	// Evaluation are the words that suggest or rule out that a program evaluates.
 	Evaluation = []weighed{
 		{pattern.MustCompile(`^eval(uate|uation)?$`), 80},
-		{pattern.MustCompile(`eval|(^|[_-])(ope|fqe)([_-]|$)`), 60}, // also offline, of a policy
+		{pattern.MustCompile(`eval|(^|[_-])(ope|fqe)([_-]|$)`), 60}, // also offline evaluation of a policy
 		{pattern.MustCompile(`^(enjoy|benchmark|test|play|rollout|watch|infer|inference|predict)$`), 55},
 		{pattern.MustCompile(`enjoy|benchmark|^test|_test$|play|rollout|infer|simulate|^run_?-?(policy|agent|model|trained)|^(load|watch|show|visuali[sz]e|render)`), 40},
 		{pattern.MustCompile(`train`), -60},
@@ -41,7 +41,7 @@ var (
 	}
 )
 
-// Saving is a call that writes a file.
+// Saving matches calls that write a file.
 var Saving = pattern.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
 
 var (
@@ -55,14 +55,14 @@ var (
 	shows      = pattern.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
 	decides    = pattern.MustCompile(`\.predict\(|\.collect\([^)\n]*\bn_episode|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
 	asks       = pattern.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
-	// onScreen is code that opens a window, whatever the arguments of the program are.
+	// onScreen matches code that opens a window whatever the arguments of the program are.
 	onScreen = pattern.MustCompile(`["']headless["']\s*:\s*False\s*[,}]|\bFuncAnimation\(`)
 )
 
-// Facts are what code does, as far as its text shows.
+// Facts are what code does, as far as its source shows.
 type Facts struct{ Trains, Learns, Descends, Evaluates, Loads, Saves, Shows, Windows, RL, Decides, Asks, Screen bool }
 
-// Known are the facts of code that was read.
+// Known caches the facts of code.
 type Known map[string]*Facts
 
 // Of returns what code does.
@@ -79,16 +79,17 @@ func (k Known) Of(code string) *Facts {
 	return found
 }
 
-// Handles reports whether code does something with a model.
+// Handles reports whether code uses a model.
 func (x *Facts) Handles() bool { return x.Evaluates || x.Loads || x.Decides }
 
-// weighed is a pattern of names and what it counts.
+// weighed is a pattern for names with its weight.
 type weighed struct {
 	name   *pattern.Pattern
 	weight int
 }
 
-// Weigh returns what the names of a program count: the best of them, and the worst.
+// Weigh returns the weight of a program's names: the highest weight of a word, plus the sum of the negative weights of
+// the worst name.
 func Weigh(names []string, words []weighed) int {
 	best, worst := 0, 0
 	for _, name := range names {
