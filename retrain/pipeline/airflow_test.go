@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A run of the DAG for another order than to retrain, such as to freeze the policy, skips its stages.
+// A run of the DAG for another request than a retraining, such as one that freezes the policy, skips its stages.
 func TestOtherOrdersSkipStagesOfAirflow(t *testing.T) {
 	var dag string
 	for _, a := range mustRun(t).Artefacts {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// A directory has the pipeline of one project: another would overwrite most of it and delete the rest.
+// A directory contains the pipeline of a single project. Another pipeline would overwrite most of it and delete the
+// rest.
 func TestSecondProjectInADirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	first := mustRun(t)
@@ -28,7 +29,7 @@ func TestSecondProjectInADirectoryIsRefused(t *testing.T) {
 			t.Errorf("%s is not what it was: %v", a.Path, err)
 		}
 	}
-	// As the message says for a project with another name.
+	// The message recommends this if the project was renamed.
 	if err := os.Rename(filepath.Join(dir, "pipeline/recipes/cartpole.yaml"), filepath.Join(dir, "pipeline/recipes/lander.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,8 @@ func TestSecondProjectInADirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// A request for another policy starts nothing, and reports nothing. Where no other pipeline gets it, the run fails.
+// A request for another policy starts nothing and reports nothing. Where no other pipeline can receive it, the run
+// fails.
 func TestRequestsForAnotherPolicyAreLeftAlone(t *testing.T) {
 	for _, stage := range []string{"train", "evaluate", "gate", "deploy"} {
 		runs := staged(t, "0")
@@ -74,8 +76,8 @@ func TestRequestsForAnotherPolicyAreLeftAlone(t *testing.T) {
 	}
 }
 
-// GitHub and GitLab do not even start a job for another policy. GitLab has no way to write every name in a condition, so
-// that the scripts alone compare some.
+// GitHub and GitLab do not even start a job for another policy. Some names cannot be written in a GitLab condition, so
+// only the scripts compare these.
 func TestConditionsOfJobsNameThePolicy(t *testing.T) {
 	for policy, want := range map[string]struct{ github, gitlab string }{
 		"cartpole": {`"${{ (github.event.client_payload.data.policy || 'cartpole') == 'cartpole' }}"`, `"cartpole"`},
@@ -95,8 +97,8 @@ func TestConditionsOfJobsNameThePolicy(t *testing.T) {
 	}
 }
 
-// A deployment that is started again deploys the version that passed in its run, even if another run has used the
-// directory since.
+// A deployment that is retried deploys the version that passed in its run, even if another run has used the directory
+// since.
 func TestOnlyTheVersionThatPassedInTheRunIsDeployed(t *testing.T) {
 	stage, work := staged(t, "0 1 0"), t.TempDir()
 	in := func(run, name string) (int, string) { return stage(name, "WORK="+work, "REQUEST=rr_"+run, "RUN="+run) }
@@ -122,15 +124,15 @@ func TestOnlyTheVersionThatPassedInTheRunIsDeployed(t *testing.T) {
 	if calls := must("c", 0, "train", "evaluate", "gate", "deploy"); !strings.Contains(calls, "deploy.py --to") || !strings.Contains(calls, "status rr_c succeeded") {
 		t.Errorf("run c has not deployed\n%s", calls)
 	}
-	// The verdict is about this version, not about what is there now.
+	// The verdict is about this version, not about the current contents of the directory.
 	if err := os.WriteFile(filepath.Join(work, "version"), []byte("other\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	must("c", 1, "deploy")
 }
 
-// Each run of Airflow has a directory, which is that of the run when one of its tasks is started again. Old ones are
-// removed, and kept versions stay.
+// Each Airflow run has its own directory, which a retried task uses again. Old directories are removed, and kept
+// versions remain.
 func TestRunsOfAirflowHaveDirectories(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(newFiles(mustRun(t).Artefacts), dir); err != nil {
@@ -183,7 +185,7 @@ func TestRunsOfAirflowHaveDirectories(t *testing.T) {
 	}
 }
 
-// Two projects on a worker of Airflow have different variables.
+// Two projects on one Airflow worker use different variables.
 func TestProjectsOfAWorkerHaveDifferentVariables(t *testing.T) {
 	text := artefact(t, mustRun(t, "project: cartpole\n", "project: pole-2\n"), "pipeline/airflow_dag.py")
 	for _, want := range []string{"${RETRAIN_POLE_2_IMAGE:-}", "${RETRAIN_POLE_2_DIRECTORY:?", `"$RETRAIN_POLE_2_DIRECTORY"/pipeline/report.sh`} {
@@ -193,7 +195,7 @@ func TestProjectsOfAWorkerHaveDifferentVariables(t *testing.T) {
 	}
 }
 
-// Each container knows its image, which docs name among the variables of a command.
+// Each container has the variable IMAGE, which the docs list among the variables of a command.
 func TestContainersKnowTheirImage(t *testing.T) {
 	w := mustRun(t)
 	for file, want := range map[string]string{
@@ -210,8 +212,8 @@ func TestContainersKnowTheirImage(t *testing.T) {
 	}
 }
 
-// A service that is restarted learns of the new version. What is in service stays there if it does not, and no failure is
-// reported.
+// A service that restarts is informed of the new version. If that fails, the version remains in service, and no failure
+// is reported.
 func TestSuccessIsReportedAgain(t *testing.T) {
 	for name, test := range map[string]struct{ refused, refusal, code, tried int }{
 		"at once": {0, 0, 0, 1}, "after a restart": {3, 2, 0, 4}, "at the end": {4, 2, 0, 5}, "never": {9, 2, 0, 5},
@@ -231,7 +233,7 @@ func TestSuccessIsReportedAgain(t *testing.T) {
 	}
 }
 
-// A variable of the machine, or of the image, does not name each version.
+// VERSION in the environment of the machine or image does not set the version of a run.
 func TestVersionsDifferWhateverTheMachineSets(t *testing.T) {
 	stage, work := staged(t, ""), t.TempDir()
 	if code, calls := stage("train", "WORK="+work, "VERSION=v1"); code != 0 {
@@ -242,8 +244,8 @@ func TestVersionsDifferWhateverTheMachineSets(t *testing.T) {
 	}
 }
 
-// What serves a version in shadow, or as a canary, is stopped if the version does not pass. Only these stages have its
-// credentials.
+// The shadow or canary deployment of a version is stopped if the version does not pass. Only these stages receive its
+// secrets.
 func TestVersionThatDoesNotPassIsWithdrawn(t *testing.T) {
 	shadow := func(command string) []string {
 		return []string{"data:\n", "shadow: {command: [" + command + "], stop: [sh, -c, 'python stop.py \"$VERSION\"'], secrets: [SHADOW_KEY]}\ndata:\n"}
@@ -265,7 +267,7 @@ func TestVersionThatDoesNotPassIsWithdrawn(t *testing.T) {
 			t.Errorf("%s: exit code %d, stopped %d times\n%s", name, code, stopped, calls)
 		}
 	}
-	// In a directory that another run uses, its version is not this one's to withdraw.
+	// If another run uses the directory, this run does not stop that run's version.
 	stage, work := staged(t, "", shadow("python, serve.py")...), t.TempDir()
 	if code, calls := stage("train", "WORK="+work, "RUN=b"); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, calls)
@@ -295,7 +297,7 @@ func TestVersionThatDoesNotPassIsWithdrawn(t *testing.T) {
 	}
 }
 
-// What a cluster needs of pods stays when the file is generated again.
+// The pod fields that a cluster requires are preserved when the file is regenerated.
 func TestPodsKeepWhatAClusterNeeds(t *testing.T) {
 	w, dir := mustRun(t), t.TempDir()
 	if err := Write(newFiles(w.Artefacts), dir); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A secret is reported where a person can remove it, and no message shows it.
+// A secret is reported at its place, and no message contains it.
 func TestSecretsInPlainText(t *testing.T) {
 	for name, test := range map[string]struct{ old, now, want string }{
 		"hyperparameter":   {"n_steps: 256", `n_steps: 256, tensorboard_log: "https://me:hunter2@example.com"`, "pipeline.yaml:18:52: algorithm.hyperparameters.tensorboard_log: looks like a secret"},
@@ -49,7 +49,7 @@ func TestSecretsBetweenKeepMarks(t *testing.T) {
 	}
 }
 
-// A template's mistake is reported at its line of the template. None writes what Git runs.
+// A mistake in a template is reported at its line. No template can write files that Git executes.
 func TestPlacesOfTemplates(t *testing.T) {
 	for name, test := range map[string]struct{ file, text, want string }{
 		"syntax":  {"deep/extra.yaml.tmpl", "# a\n# b\n{{yaml", "deep/extra.yaml.tmpl:3:1: unclosed action"},
@@ -72,7 +72,7 @@ func TestPlacesOfTemplates(t *testing.T) {
 	}
 }
 
-// A fault in what a template of the team's own generates names the template, which is what a person must change.
+// A fault in the output of a team's own template names the template, where it must be corrected.
 func TestFaultsOfTemplatesNameThem(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "extra.yaml.tmpl"), []byte("# "+header+"\na: [\n"), 0o600); err != nil {
@@ -83,7 +83,7 @@ func TestFaultsOfTemplatesNameThem(t *testing.T) {
 	}
 }
 
-// A training with a misspelled argument would fail only once its image is built.
+// Misspelled hyperparameters are reported. Otherwise, the training would fail only after the image is built.
 func TestArgumentsThatTheClassDoesNotTake(t *testing.T) {
 	for name, test := range map[string]struct {
 		replaced []string

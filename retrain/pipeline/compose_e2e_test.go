@@ -15,8 +15,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// loadCompose loads a file as `docker compose config` does where the Makefile beside it starts Compose. Compose takes a
-// variable that is not set for an empty one and only warns; here that is an error.
+// loadCompose loads a file as `docker compose config` does if the Makefile starts Compose. Compose replaces unset
+// variables by empty strings with only a warning. Here, they are errors.
 func loadCompose(t *testing.T, file string) error {
 	t.Helper()
 	makefile, err := os.ReadFile(filepath.Join(filepath.Dir(file), "Makefile"))
@@ -53,7 +53,7 @@ func loadCompose(t *testing.T, file string) error {
 	return nil
 }
 
-// Compose's own loader finds faults that its JSON Schema cannot see.
+// Compose's own loader finds faults that its JSON Schema cannot express.
 func TestE2ECheckersFindFaultsOfCompose(t *testing.T) {
 	w, err := run(t)
 	if err != nil {

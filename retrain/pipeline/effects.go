@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// validateEffects reports keys that the file sets although they have no effect beside its other values.
+// validateEffects reports keys that the file sets although its other values leave them without effect.
 func validateEffects(w *Work) {
 	f := &w.File
 	unused := func(is bool, because, when string, keys ...string) {
@@ -33,7 +33,7 @@ func validateEffects(w *Work) {
 	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
 	limited := w.limited()
 	unused(!among(append(inPods, GitHub, Make)...), "targets", with+", which set the image name themselves", "image")
-	unused(!limited && (f.Algorithm.Library != RLlib || !trains), "targets", with+", where the runners determine it", "training.cpu", "training.gpu") // RLlib's script reads them
+	unused(!limited && (f.Algorithm.Library != RLlib || !trains), "targets", with+", where the runners determine it", "training.cpu", "training.gpu") // the RLlib script reads them
 	unused(!limited, "targets", with+", where the runners determine it", "training.memory")
 	unused(!among(append(inPods, GitHub, GitLab, Airflow)...), "targets", with, "training.timeout")
 	unused(f.Model.URL == "", "model", "without model.url", "model.timeout", "model.calls")
@@ -46,22 +46,23 @@ func validateEffects(w *Work) {
 	}
 }
 
-// among reports whether one of the targets is one of these.
+// among reports whether the file has one of the given targets.
 func (f *File) among(targets ...string) bool {
 	return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(targets, t) })
 }
 
-// limited reports whether one of the targets runs the training with the processors and GPUs that the file gives.
+// limited reports whether a target enforces the processors, memory and GPUs that the file gives for the training.
 func (w *Work) limited() bool { return w.File.among(append(inPods, GitHub, Airflow, Make)...) }
 
-// set reports whether a key is set in the nearest file that has its section: a file replaces what it inherits.
+// set reports whether the nearest file that has a section sets a key in it. A file replaces the sections that it
+// inherits.
 func (w *Work) set(path, section string) bool {
 	i := slices.IndexFunc(w.chain, func(r *yamlfile.Reader) bool { return r.Given(section) })
 	return i >= 0 && w.chain[i].Set(path)
 }
 
-// effective reports a key that the file sets but that has no effect with another value. A key of an ancestor of the file
-// with that value is not reported: the file may replace that value alone.
+// effective reports a key that the file sets although another key, because, leaves it without effect. Keys of an
+// ancestor that also sets because are not reported, because the file may override only the other key.
 func (w *Work) effective(path, because, when string) {
 	for _, r := range w.chain {
 		switch {

@@ -7,15 +7,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Explained is a line of an artefact with the values of the file that are in it.
+// Explained is a line of an artefact with the values of the file that it contains.
 type Explained struct {
 	File    string   `json:"file"`
 	Line    int      `json:"line"`
 	Text    string   `json:"text"`
-	Origins []Origin `json:"origins"` // none: the template alone makes the line
+	Origins []Origin `json:"origins"` // none if the line is from the template alone
 }
 
-// Explain returns the lines of an artefact that have values of the file, or all lines.
+// Explain returns the lines of an artefact that contain values of the file or, if all is true, all lines.
 func Explain(a *Artefact, all bool) []Explained {
 	var out []Explained
 	for i, text := range strings.Split(strings.TrimSuffix(a.Text, "\n"), "\n") {
@@ -32,7 +32,7 @@ func Explain(a *Artefact, all bool) []Explained {
 	return out
 }
 
-// Made returns the lines of all artefacts that the values on a line of a file make.
+// Made returns the lines of all artefacts that contain values from a line of a file.
 func Made(w *Work, file string, line int) []Explained {
 	var out []Explained
 	for i := range w.Artefacts {

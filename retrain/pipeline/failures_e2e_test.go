@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The scripts within other files are checked as well: actionlint does that for workflows alone.
+// The scripts in other files are checked as well, because actionlint does that only for workflows.
 func TestE2ECheckersFindNoFaultInReports(t *testing.T) {
 	for target, r := range reporters(t, mustRun(t)) {
 		for i, arg := range r.args {
@@ -27,7 +27,8 @@ func TestE2ECheckersFindNoFaultInReports(t *testing.T) {
 	}
 }
 
-// dagRuns runs a DAG in Airflow for each order and broken stage, and prints how each run and its tasks ended.
+// dagRuns runs a DAG in Airflow for each request and broken stage, and prints the final state of each run and its
+// tasks.
 const dagRuns = `
 import os, sys
 from airflow.dag_processing.dagbag import DagBag
@@ -40,8 +41,8 @@ for case in sys.argv[2:]:
     print("ended", case, str(run.state), *(tasks[s] for s in ("train", "evaluate", "gate", "deploy", "report")))
 `
 
-// In Airflow itself, a run reports once that it has failed, and fails all the same. One that succeeds, or that is for
-// another order, reports nothing.
+// In Airflow, a failed run reports its failure once, and is still marked as failed. A run that succeeds, or that is for
+// another request, reports nothing.
 func TestE2ECheckersRunTheDAG(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(newFiles(mustRun(t).Artefacts), dir); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// reported is a service that notes the reports that it gets.
+// reported is a service that records the reports that it receives.
 type reported struct {
 	*httptest.Server
 	mu  sync.Mutex
@@ -52,7 +52,7 @@ func (r *reported) take() string {
 	return all
 }
 
-// runScript runs a shell script in a directory with nothing but these variables.
+// runScript runs a shell script in a directory with only the given variables.
 func runScript(t *testing.T, dir, shell string, args []string, env ...string) (code int, out string) {
 	t.Helper()
 	c := exec.Command(shell, args...)
@@ -73,14 +73,14 @@ func document(t *testing.T, w *Work, file string, into any) {
 	}
 }
 
-// argoTemplate is what a template of a workflow runs.
+// argoTemplate is the executable part of a workflow template.
 type argoTemplate struct {
 	Name      string
 	Container struct{ Args []string }
 }
 
-// reporters return for each target the script that reports a failed run, as a shell gets it: its arguments, and its
-// variables when the stage train has failed.
+// reporters return, for each target, the script that reports a failed run as the shell receives it, with its arguments
+// and with its variables after a failure of the stage train.
 func reporters(t *testing.T, w *Work) map[string]struct{ args, env []string } {
 	t.Helper()
 	var workflow struct {
@@ -111,7 +111,7 @@ func reporters(t *testing.T, w *Work) map[string]struct{ args, env []string } {
 	document(t, w, "pipeline/kubeflow.yaml", &kubeflow)
 	i := slices.IndexFunc(argo.Spec.Templates, func(x argoTemplate) bool { return x.Name == "report-failure" })
 	exit := kubeflow.DeploymentSpec.Executors["exec-report"].Container.Command
-	// As Argo inserts it: a JSON text, quoted.
+	// Argo inserts it as a quoted JSON string.
 	const failures = `"[{\"displayName\":\"train\",\"message\":\"ImagePullBackOff: \\\"no\\\"\",\"templateName\":\"train\",\"phase\":\"Error\",\"podName\":\"retrain-cartpole-x-train-1\",\"finishedAt\":\"2026-11-29T10:00:00Z\"},{\"displayName\":\"retrain-cartpole-x\",\"message\":\"\",\"templateName\":\"retrain\",\"phase\":\"Error\"}]"`
 	return map[string]struct{ args, env []string }{
 		"GitHub":   {[]string{"-e", "-c", workflow.Jobs["report"].Steps[0].Run}, []string{"STAGE=train", "RESULT=cancelled"}},
@@ -122,8 +122,8 @@ func reporters(t *testing.T, w *Work) map[string]struct{ args, env []string } {
 	}
 }
 
-// What fails outside a stage, such as an image that cannot be pulled, is reported with the stage, and only for a request
-// of the service.
+// Failures outside of a stage, such as an image that cannot be pulled, are reported with the stage, and only for
+// requests of the service.
 func TestFailuresOutsideOfStagesAreReported(t *testing.T) {
 	w, dir := mustRun(t), t.TempDir()
 	if err := Write(newFiles(w.Artefacts), dir); err != nil {
@@ -150,7 +150,7 @@ func TestFailuresOutsideOfStagesAreReported(t *testing.T) {
 		if got := service.take(); code != 2 || got != "" {
 			t.Errorf("%s for what is no id: exit code %d, %s\n%s", target, code, got, out)
 		}
-		if target == "Argo" || target == "Kubeflow" { // the others ask before the script runs
+		if target == "Argo" || target == "Kubeflow" { // the others check this before the script runs
 			if code, out = run("", ""); code != 0 || service.take() != "" {
 				t.Errorf("%s without a request: exit code %d\n%s", target, code, out)
 			}
@@ -163,7 +163,7 @@ func TestFailuresOutsideOfStagesAreReported(t *testing.T) {
 	}
 }
 
-// Where the stages share a directory, the failed one is the first that has not succeeded in this run, and a run whose
+// If the stages share a directory, the failed stage is the first one that has not succeeded in this run. A run whose
 // stages have all succeeded has not failed.
 func TestFailedStageIsTheFirstThatDidNotSucceed(t *testing.T) {
 	w, service := mustRun(t), newReported(t, http.StatusOK)
@@ -174,7 +174,7 @@ func TestFailedStageIsTheFirstThatDidNotSucceed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, s := range stages {
-			log += s + ", run-6\n" // of the run before
+			log += s + ", run-6\n" // of the previous run
 			if i < n {
 				log += s + ", run-7\n"
 			}
@@ -197,7 +197,7 @@ func TestFailedStageIsTheFirstThatDidNotSucceed(t *testing.T) {
 			t.Errorf("Kubeflow after %d stages: exit code %d, %s\n%s", n, code, got, out)
 		}
 		if n == len(stages) {
-			continue // Airflow runs the script after a failure alone
+			continue // Airflow runs the script only after a failure
 		}
 		if _, out := runScript(t, dir, "sh", all["Airflow"].args, "REQUEST=rr_1", "RUN=run-7", "REWARDWATCH_SERVICE="+service.URL); !strings.Contains(service.take(), want) {
 			t.Errorf("Airflow after %d stages: %s", n, out)
@@ -205,7 +205,7 @@ func TestFailedStageIsTheFirstThatDidNotSucceed(t *testing.T) {
 	}
 }
 
-// A stage that succeeds notes it with its run, and one that fails does not.
+// A stage that succeeds records this with its run, and one that fails does not.
 func TestStagesNoteThatTheySucceed(t *testing.T) {
 	stage, work := staged(t, "0 1"), t.TempDir()
 	if err := os.WriteFile(filepath.Join(work, "version"), []byte("v7\n"), 0o600); err != nil {
@@ -222,8 +222,8 @@ func TestStagesNoteThatTheySucceed(t *testing.T) {
 	}
 }
 
-// Each orchestrator runs the report after any failure, for requests alone: GitHub asks for the first job that has not
-// succeeded, and GitLab has a job for each stage, of which only one follows a failure.
+// Each orchestrator reports any failure, and only for requests. GitHub determines the first job that has not succeeded.
+// GitLab has a job for each stage, of which only one follows a failure.
 func TestReportsFollowEachStage(t *testing.T) {
 	w := mustRun(t)
 	workflow, gitlab := artefact(t, w, ".github/workflows/retrain-cartpole.yml"), artefact(t, w, ".gitlab-ci.yml")

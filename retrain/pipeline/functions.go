@@ -18,8 +18,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// The marks around a value in what a template has made: open, the number of its path, then, the value, and end. No
-// value contains them.
+// Marks around a value in the output of a template: markOpen, the number of the value's path, markThen, the value, and
+// markEnd. No value contains these characters.
 const (
 	markOpen = "\ue000"
 	markThen = "\ue001"
@@ -28,7 +28,8 @@ const (
 
 var marked = pattern.MustCompile(markOpen + `(\d+)` + markThen + `([^` + markEnd + `]*)` + markEnd)
 
-// functions are those that templates reach the values of the file by. Each writes a value for one syntax.
+// functions returns the functions through which templates access the values of the file. Each quotes a value for one
+// syntax.
 func (r *renderer) functions() template.FuncMap {
 	paths := []string{}
 	mark := func(t Text, out string) string {
@@ -61,7 +62,8 @@ func (r *renderer) functions() template.FuncMap {
 		"text":    quoted(func(s string) (string, error) { return quote.Text(s), nil }),
 		"seconds": quoted(func(s string) (string, error) { return strict.InUnits(s, 0, time.Second) }),
 		"minutes": quoted(func(s string) (string, error) { return strict.InUnits(s, 0, time.Minute) }),
-		// An orchestrator waits longer than the script of the gate, which then ends with a reason.
+		// The orchestrator's limit is longer than that of the gate's script, so that the script ends first and reports
+		// why.
 		"gateSeconds":  quoted(func(s string) (string, error) { return strict.InUnits(s, gateMargin, time.Second) }),
 		"gateMinutes":  quoted(func(s string) (string, error) { return strict.InUnits(s, gateMargin, time.Minute) }),
 		"module":       quoted(func(s string) (string, error) { return strings.ToLower(s), nil }),
@@ -87,7 +89,7 @@ func (r *renderer) functions() template.FuncMap {
 	return all
 }
 
-// ofValues are the functions that choose among values.
+// ofValues returns the functions for conditions on values.
 func (r *renderer) ofValues() template.FuncMap {
 	return template.FuncMap{
 		"value": func(path string) (string, error) { // for comparisons
@@ -98,7 +100,7 @@ func (r *renderer) ofValues() template.FuncMap {
 			t, err := r.values.text(path)
 			return quote.Expands(t.Value), err
 		},
-		"plain": func(path string) (bool, error) { // in an expression of GitLab
+		"plain": func(path string) (bool, error) { // in a GitLab expression
 			t, err := r.values.text(path)
 			_, notPlain := quote.Name(t.Value)
 			return notPlain == nil, err
@@ -109,10 +111,10 @@ func (r *renderer) ofValues() template.FuncMap {
 	}
 }
 
-// ofStages are the functions that ask about stages.
+// ofStages returns the functions for properties of stages.
 func (r *renderer) ofStages() template.FuncMap {
 	return template.FuncMap{
-		"runner": func(s Stage) string { // path of the labels of its machine
+		"runner": func(s Stage) string { // path of the runner labels
 			if slices.Contains([]string{"export", "train", "evaluate"}, s.Name) {
 				return "training.runner"
 			}
@@ -125,7 +127,7 @@ func (r *renderer) ofStages() template.FuncMap {
 		"keyInside":    func() bool { return r.keyInside() != "" },
 		"serviceGiven": func() bool { return r.work.given.Monitoring.Service != "" },
 		"hostedAsk":    func() bool { return r.work.File.hostedAsk() },
-		"secrets": func(s Stage) string { // path of the names of its credentials
+		"secrets": func(s Stage) string { // path of the names of its secrets
 			if of := r.secretsOf(s); of != "" {
 				return of + ".secrets"
 			}
@@ -136,7 +138,7 @@ func (r *renderer) ofStages() template.FuncMap {
 		"earlier":     r.earlier,
 		"keptDays":    r.keptDays,
 		"deadline":    func() (int, error) { return r.deadline(0) },
-		"patience":    func() (int, error) { return r.deadline(otherSeconds) }, // of who waits for all stages
+		"patience":    func() (int, error) { return r.deadline(otherSeconds) }, // for a job that waits for all stages
 		"sends":       func(s Stage) bool { return r.work.File.sends(s.Name) },
 		"telemetry":   func() bool { return r.work.File.sends("train") || r.work.File.sends("evaluate") },
 		"emitter":     r.work.File.emits,
@@ -144,10 +146,10 @@ func (r *renderer) ofStages() template.FuncMap {
 	}
 }
 
-// otherSeconds is how long orchestrators let a stage run that has no limit in the file.
+// otherSeconds is the time limit in seconds of a stage without a limit in the file.
 const otherSeconds = 6 * 60 * 60
 
-// deadline returns the seconds after which an orchestrator ends all stages together, and so many more.
+// deadline returns the time in seconds after which an orchestrator ends the whole run, plus more.
 func (r *renderer) deadline(more int) (int, error) {
 	total := more
 	for _, s := range r.work.Stages {
@@ -170,13 +172,14 @@ func (r *renderer) deadline(more int) (int, error) {
 	return total, nil
 }
 
-// keptDays returns how long the files of a run are kept where runs share a volume: a week longer than it may take.
+// keptDays returns how many days the files of a run are kept on a shared volume: about a week longer than the run may
+// take.
 func (r *renderer) keptDays() (int, error) {
 	seconds, err := r.deadline(otherSeconds)
 	return seconds/(24*60*60) + 8, err
 }
 
-// secretsOf returns the stage whose credentials a stage has, "" for none.
+// secretsOf returns the section whose secrets a stage receives, or "".
 func (r *renderer) secretsOf(s Stage) string {
 	switch {
 	case s.Name == "shadow" || r.work.File.stops(s.Name):
@@ -187,7 +190,7 @@ func (r *renderer) secretsOf(s Stage) string {
 	return ""
 }
 
-// earlier returns the stages before one that decide about the version.
+// earlier returns the stages before a stage, except export, which does not concern the version.
 func (r *renderer) earlier(s Stage) []string {
 	var all []string
 	for _, before := range r.work.Stages {
@@ -201,19 +204,19 @@ func (r *renderer) earlier(s Stage) []string {
 	return all
 }
 
-// stops reports whether a stage that fails stops what shadow.command serves.
+// stops reports whether a stage runs shadow.stop if it fails.
 func (f *File) stops(stage string) bool {
 	return len(f.Shadow.Stop) > 0 && (stage == "shadow" || stage == "gate")
 }
 
-// sends reports whether a stage may send the telemetry of its episodes. An evaluation of the project's own may: the gate
-// would know nothing of the new version if it could not.
+// sends reports whether a stage may send telemetry of its episodes. A project's own evaluation command may always,
+// because otherwise the gate would have no data of the new version.
 func (f *File) sends(stage string) bool {
 	return stage == "train" && f.Training.Telemetry || stage == "evaluate" && (f.Evaluation.Telemetry || len(f.Evaluation.Command) > 0)
 }
 
-// emits reports whether the image has the Python package of Rewardwatch, which needs Python 3.11. An evaluation of the
-// project's own may be older, and sends what it likes to over HTTP.
+// emits reports whether the image contains Rewardwatch's Python package, which requires Python 3.11. A project's own
+// evaluation command may use an older Python, and send telemetry over HTTP.
 func (f *File) emits() bool {
 	old := strings.HasPrefix(f.Base, "python:2") || olderPython.MatchString(f.Base)
 	return f.Training.Telemetry || f.Evaluation.Telemetry || len(f.Evaluation.Command) > 0 && !old
@@ -221,7 +224,7 @@ func (f *File) emits() bool {
 
 var olderPython = pattern.MustCompile(`^python:3\.(10|\d)\b`)
 
-// ownLabels returns the labels of machines that only the team knows, once each.
+// ownLabels returns the runner labels that the team defined itself, without duplicates.
 func (r *renderer) ownLabels() []Text {
 	var own []Text
 	for _, path := range []string{"training.runner", "gate.runner"} {
@@ -235,7 +238,7 @@ func (r *renderer) ownLabels() []Text {
 	return own
 }
 
-// githubAPI returns the URL of the API of the GitHub that runs the workflow, "" for github.com.
+// githubAPI returns the API URL of the GitHub instance that runs the workflow, or "" for github.com.
 func (f *File) githubAPI() string {
 	if f.Trigger.Target == GitHub {
 		return f.Trigger.URL
@@ -243,7 +246,8 @@ func (f *File) githubAPI() string {
 	return ""
 }
 
-// literal returns a comment for shellcheck if a shell would expand a word of a command that is not quoted.
+// literal returns a comment that disables a shellcheck warning, if a quoted word of a command would expand without
+// quotes.
 func (r *renderer) literal(path string) (string, error) {
 	words, err := r.values.list(path)
 	if slices.ContainsFunc(words, func(t Text) bool { return quote.Expands(t.Value) }) {
@@ -252,7 +256,7 @@ func (r *renderer) literal(path string) (string, error) {
 	return "", err
 }
 
-// modelOf returns a call for the model among the hyperparameters, which RLlib ignores in training().
+// modelOf returns a call that sets the model hyperparameter, which RLlib ignores in training().
 func (r *renderer) modelOf(path string, mark func(t Text, out string) string) string {
 	model, ok := r.values.trees[path].Members["model"]
 	if !ok {
@@ -261,7 +265,7 @@ func (r *renderer) modelOf(path string, mark func(t Text, out string) string) st
 	return "\n        .rl_module(model_config=" + mark(Text{Path: yamlfile.JoinAny(path, "model")}, quote.Python(model)) + ")"
 }
 
-// keywords returns the members of a mapping but one as arguments of a Python call, each after a comma.
+// keywords returns the members of a mapping except one as keyword arguments in Python, each preceded by a comma.
 func (r *renderer) keywords(path, but string, mark func(t Text, out string) string) string {
 	var b strings.Builder
 	tree := r.values.trees[path]
@@ -274,14 +278,14 @@ func (r *renderer) keywords(path, but string, mark func(t Text, out string) stri
 	return b.String()
 }
 
-// unmark removes the marks, and returns which values are in which lines.
+// unmark removes the marks, and returns which values each line contains.
 func (r *renderer) unmark(out string) (string, []Origin) {
 	var origins []Origin
 	lines := strings.Split(out, "\n")
 	for i, line := range lines {
 		var seen []string
 		for _, m := range marked.FindAllStringSubmatch(line, -1) {
-			n, _ := strconv.Atoi(m[1]) // the expression admits digits alone
+			n, _ := strconv.Atoi(m[1]) // the pattern matches only digits
 			if p := r.paths[n]; !slices.Contains(seen, p) {
 				seen = append(seen, p)
 				origins = append(origins, Origin{Line: i + 1, Path: p, Place: r.work.place(p)})
@@ -292,10 +296,10 @@ func (r *renderer) unmark(out string) (string, []Origin) {
 	return strings.Join(lines, "\n"), origins
 }
 
-// gateMargin is how much later than the gate's deadline an orchestrator ends it.
+// gateMargin is the time between the gate's deadline and the orchestrator's limit.
 const gateMargin = 30 * time.Minute
 
-// keyInside returns the path of the model's key relative to the directory of the file, "" for none below it.
+// keyInside returns the path of the model's key relative to the directory of the file, or "" if it is not below it.
 func (r *renderer) keyInside() string {
 	return strict.Below(filepath.Dir(r.work.Path), ModelKeyFile(r.work))
 }

@@ -48,7 +48,7 @@ func TestCommandsReplaceTheGeneratedScripts(t *testing.T) {
 	}
 }
 
-// A child file adds to its parent: scalars and lists replace, mappings are merged.
+// A file overrides the file that it extends: scalars and lists are replaced, and mappings are merged.
 func TestFilesExtendOneAnother(t *testing.T) {
 	dir := t.TempDir()
 	parent, err := os.ReadFile(example)
@@ -87,7 +87,7 @@ func TestFilesExtendOneAnother(t *testing.T) {
 	}
 }
 
-// What a value of the file makes can be followed from both ends.
+// The lines of a value can be found from the file and from the artefacts.
 func TestExplainNamesTheLinesOfTheFile(t *testing.T) {
 	w := mustRun(t)
 	var train *Artefact
@@ -123,7 +123,7 @@ func TestExplainNamesTheLinesOfTheFile(t *testing.T) {
 	}
 }
 
-// The token of the telemetry goes to the stages that send some.
+// The telemetry token is passed to the stages that send telemetry.
 func TestStagesThatSendTelemetryGetItsToken(t *testing.T) {
 	for name, test := range map[string]struct {
 		replaced        []string
@@ -151,7 +151,7 @@ func TestStagesThatSendTelemetryGetItsToken(t *testing.T) {
 	}
 }
 
-// A path in a command is one of the project, whatever it looks like.
+// A path in a command is relative to the project, whatever it looks like.
 func TestCommandsMayNameFilesOfTheProject(t *testing.T) {
 	w := mustRun(t, "deploy.py, --to", "pipeline/deploy.py, my_pipeline/stages/x.sh", "description: Balances a pole on a cart.", "description: FROM here to there")
 	if text := artefact(t, w, "pipeline/stages/deploy.sh"); !strings.Contains(text, "'pipeline/deploy.py'") {
@@ -159,11 +159,11 @@ func TestCommandsMayNameFilesOfTheProject(t *testing.T) {
 	}
 }
 
-// Only the evaluation sends telemetry, and no credential reaches the image.
+// Only the evaluation sends telemetry, and the image contains no credentials.
 func TestSecretsReachWhatNeedsThem(t *testing.T) {
 	w := mustRun(t)
 	for file, want := range map[string]int{".github/workflows/retrain-cartpole.yml": 1, "pipeline/argo.yaml": 1, "pipeline/kubernetes.yaml": 1, "pipeline/kubeflow.yaml": 1} {
-		if n := strings.Count(artefact(t, w, file), " REWARDWATCH_TELEMETRY_TOKEN"); n != want && n != 2*want { // GitHub names it twice on a line
+		if n := strings.Count(artefact(t, w, file), " REWARDWATCH_TELEMETRY_TOKEN"); n != want && n != 2*want { // GitHub has it twice on a line
 			t.Errorf("%s: the token of the telemetry is there %d times", file, n)
 		}
 	}
@@ -176,7 +176,7 @@ func TestSecretsReachWhatNeedsThem(t *testing.T) {
 	}
 }
 
-// Templates are beside the file that names them, also where another file extends it.
+// Paths of templates are relative to the file that sets them, also if another file extends it.
 func TestTemplatesAreRelativeToTheirFile(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile(example)
@@ -203,7 +203,7 @@ func TestTemplatesAreRelativeToTheirFile(t *testing.T) {
 	artefact(t, w, "extra.yaml")
 }
 
-// Each argument of the algorithm is explained by its own line.
+// Each hyperparameter is explained by its own line.
 func TestArgumentsAreExplainedOneByOne(t *testing.T) {
 	w := mustRun(t, "{n_steps: 256, learning_rate: 3e-4}", "\n    n_steps: 256\n    learning_rate: 3e-4")
 	line := w.place("algorithm.hyperparameters.learning_rate").Line
@@ -270,7 +270,7 @@ func TestWritingKeepsWhatAPersonWrote(t *testing.T) {
 	}
 }
 
-// A link in the repository leads no file outside of it.
+// Files are not written through symbolic links that lead out of the repository.
 func TestWritingStaysInTheDirectory(t *testing.T) {
 	w, dir, outside := mustRun(t), t.TempDir(), t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(dir, "pipeline")); err != nil {
@@ -288,7 +288,7 @@ func TestWritingStaysInTheDirectory(t *testing.T) {
 	}
 }
 
-// A stage gets its own secrets, and no other stage gets them.
+// A stage receives only its own secrets.
 func TestStagesHaveSecretsOfTheirOwn(t *testing.T) {
 	w := mustRun(t, "data:\n", "shadow: {command: [serve], secrets: [SHADOW_KEY]}\ndata:\n", "deploy.py, --to, production]", "deploy.py]\n  secrets: [FLEET_KEY, FLEET_USER]")
 	for file, parts := range map[string][2]string{
@@ -318,7 +318,7 @@ func TestStagesHaveSecretsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// What the file has no longer is removed, unless a person wrote something in it or all of it.
+// Files that are no longer generated are removed, unless a person wrote them or edited their kept parts.
 func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(newFiles(mustRun(t).Artefacts), dir); err != nil {
@@ -354,7 +354,7 @@ func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	custom := mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
 		"simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
 		"steps: 100000,", "command: [make],", "telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}", "command: [make]")
-	for _, library := range []*Work{custom, mustRun(t, cleanRL...)} { // the lines that templates have between markers are no person's
+	for _, library := range []*Work{custom, mustRun(t, cleanRL...)} { // the templates' own lines between markers were not written by a person
 		if _, err := Changes(library, dir); err != nil {
 			t.Error(err)
 		}
@@ -372,7 +372,7 @@ func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	}
 }
 
-// Without Kafka, the service keeps what comes over HTTP.
+// Without Kafka, the service stores telemetry that it receives over HTTP.
 func TestWithoutBrokersThereIsALog(t *testing.T) {
 	text := artefact(t, mustRun(t, "data:\n  brokers: [\"kafka-1:9092\"]\n", ""), "pipeline/rewardwatch.yml")
 	if !strings.Contains(text, "\ningest:\n  log: {directory: /var/lib/rewardwatch/telemetry}\npolicies:") {
@@ -380,7 +380,7 @@ func TestWithoutBrokersThereIsALog(t *testing.T) {
 	}
 }
 
-// No image is that of a moving tag, and no job runs for ever.
+// No image has a moving tag, and no job runs without a time limit.
 func TestJobsEndAndImagesStay(t *testing.T) {
 	w := mustRun(t)
 	for _, a := range w.Artefacts {
@@ -393,7 +393,7 @@ func TestJobsEndAndImagesStay(t *testing.T) {
 	}
 }
 
-// An image with an old Gym has what can build it. Others are as they were.
+// The image can build old versions of Gym. Other images are unaffected.
 func TestOldGymCanBeBuilt(t *testing.T) {
 	for requirement, builds := range map[string]bool{"gym==0.21.0": true, "gym[atari]==0.17.3": true, "gym==0.26.2": false, "gym-minigrid==0.21.0": false} {
 		w := mustRun(t, "  - scipy==1.17.1\n", "  - scipy==1.17.1\n  - "+requirement+"\n")
@@ -405,14 +405,14 @@ func TestOldGymCanBeBuilt(t *testing.T) {
 	}
 }
 
-// The templates are right by themselves: nothing that they generate is corrected, unless a value of the file needs it.
+// The templates are correct: their output needs no correction, except for certain values of the file.
 func TestNothingIsCorrected(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	for i, file := range append(files, example) {
-		if testing.Short() && i%10 != 0 || strings.HasSuffix(file, "/long-names.yaml") { // whose description ends with a space
+		if testing.Short() && i%10 != 0 || strings.HasSuffix(file, "/long-names.yaml") { // its description ends with a space
 			continue
 		}
 		w, err := Run(file, "", Options{Release: "v0.1.0"})

@@ -7,8 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// validateGuards checks what would make the generated configuration another one. What the keys mean is checked by the
-// configuration itself.
+// validateGuards checks that the guards can be copied to the generated configuration. The configuration itself checks
+// what the keys mean.
 func validateGuards(w *Work) {
 	g := w.File.Guards
 	switch g.Kind {
@@ -23,7 +23,7 @@ func validateGuards(w *Work) {
 	}
 }
 
-// plainKeys reports keys that are no names.
+// plainKeys reports keys that are not plain names.
 func (w *Work) plainKeys(path string, v yamlfile.Value) {
 	for i, item := range v.Items {
 		w.plainKeys(element(path, i), item)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What commands run is in the image, or building the image fails.
+// The programs that commands run are in the image, or the build of the image fails.
 func TestImagesHaveThePrograms(t *testing.T) {
 	const deploy, base = "[python, deploy.py, --to, production]", "project: cartpole"
 	for name, test := range map[string]struct {
@@ -32,7 +32,7 @@ func TestImagesHaveThePrograms(t *testing.T) {
 	}
 }
 
-// The line of the image fails with the name of what is missing.
+// The line in the image fails with the name of the missing program.
 func TestMissingProgramsAreNamed(t *testing.T) {
 	w := mustRun(t, "[python, deploy.py, --to, production]", "[sh, -c, 'ls; no-such-program; env']")
 	for i := range w.Artefacts {

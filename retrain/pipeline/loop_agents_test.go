@@ -19,15 +19,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// looped is a project on a machine with the service that watches it, and with all that starts its pipeline.
+// looped is a project on one machine, with the service that monitors it and everything that starts its pipeline.
 type looped struct {
 	dir, binary, address string
 	ts                   time.Time // of the next episode in production
 	returns              *rand.Rand
 }
 
-// compose stands in for Docker: it runs the script of a stage in the checkout, with the environment that the container
-// would have and nothing else.
+// compose replaces Docker: it runs the script of a stage in the checkout, with only the environment of the container.
 const compose = `#!/bin/sh
 set -eu
 [ "$1 $2 $3" = "compose --file pipeline/compose.yaml" ] || exit 125
@@ -40,7 +39,8 @@ done
 eval "exec env -i PATH='$PATH' HOME='$PWD' WORK='$PWD/work' PYTHONPATH='EMITTER' OMP_NUM_THREADS=1 $passed \"$script\""
 `
 
-// newLooped generates the pipeline of a project by the real binary, and runs the real binary with what it generated.
+// newLooped generates the pipeline of a project with the real binary, and starts the binary with the generated
+// configuration.
 func newLooped(t *testing.T) *looped {
 	t.Helper()
 	l := &looped{dir: t.TempDir(), address: "127.0.0.1:" + deploytest.FreePorts(t, 1)[0], ts: time.Now().Add(-96 * time.Hour), returns: rand.New(rand.NewPCG(1, 2))}
@@ -102,7 +102,7 @@ func (l *looped) write(t *testing.T, name, text string) {
 	}
 }
 
-// run runs a command of the binary, and returns what it prints.
+// run runs a command of the binary, and returns its output.
 func (l *looped) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(l.binary, args...)
@@ -136,7 +136,7 @@ func (l *looped) serve(t *testing.T, config string) {
 	l.eventually(t, time.Minute, "the service is ready", func() string { return l.get(t, "/-/ready", nil) })
 }
 
-// eventually asks until the answer is empty, which otherwise is what is missing.
+// eventually polls until the answer, which describes what is missing, is empty.
 func (l *looped) eventually(t *testing.T, within time.Duration, what string, missing func() string) {
 	t.Helper()
 	for end := time.Now().Add(within); ; time.Sleep(200 * time.Millisecond) {
@@ -189,7 +189,7 @@ func (l *looped) produce(t *testing.T, version string, n int, mean float64, apar
 	}
 }
 
-// request waits until the only retrain request is in a state, and returns its id. Meanwhile happens what does.
+// request waits until the only retrain request is in a state, and returns its id. In the meantime, it calls a function.
 func (l *looped) request(t *testing.T, within time.Duration, want string, does func()) (id string) {
 	t.Helper()
 	l.eventually(t, within, "the retraining is "+want, func() string {
@@ -209,8 +209,8 @@ func (l *looped) request(t *testing.T, within time.Duration, want string, does f
 	return id
 }
 
-// The loop is closed by what is generated alone: drift orders a retraining, which starts the pipeline by its target; the
-// pipeline trains, evaluates, waits at the gate and deploys; and the version meets what the contract expects of it.
+// The generated files close the loop: drift requests a retraining, which starts the pipeline through its target. The
+// pipeline trains, evaluates, waits at the gate and deploys, and the version satisfies the contract.
 func TestGeneratedTrainingClosesTheLoop(t *testing.T) {
 	l := newLooped(t)
 	l.produce(t, "v1", 260, 20, 15*time.Minute)
@@ -234,7 +234,7 @@ func TestGeneratedTrainingClosesTheLoop(t *testing.T) {
 	}
 	version := strings.TrimSpace(string(deployed))
 	verdict := l.run(t, "gate", "cartpole", version, "--server", "http://"+l.address) // it fails unless the version is as good
-	met := l.request(t, 5*time.Minute, "met", func() {                                // what is served in the second until the service knows of the version does not count
+	met := l.request(t, 5*time.Minute, "met", func() {                                // episodes before the service is informed of the version do not count
 		l.ts = time.Now()
 		l.produce(t, version, 5, 60, time.Millisecond)
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// actionlint is told the labels of a team's own machines, once each, and no others.
+// The configuration of actionlint lists each label of a self-hosted runner once, and no other labels.
 func TestLabelsOfOwnMachines(t *testing.T) {
 	const gate = "gate: {within: 4h, every: 5m}"
 	of := func(runner string) *Work {
@@ -38,7 +38,7 @@ func TestLabelsOfOwnMachines(t *testing.T) {
 	}
 }
 
-// A configuration of actionlint that a team has written stays, whatever its ending, and nothing is written beside it.
+// A team's own configuration of actionlint is preserved, whatever its extension, and no other is generated.
 func TestOwnConfigurationOfActionlintStays(t *testing.T) {
 	w := mustRun(t, "timeout: 2h", "timeout: 2h, runner: [gpu-a100]", "gate: {within: 4h, every: 5m}", "gate: {within: 4h, every: 5m}")
 	for name, written := range map[string]bool{"actionlint.yaml": false, "actionlint.yml": false, "other.yml": true} {
@@ -67,7 +67,7 @@ func TestOwnConfigurationOfActionlintStays(t *testing.T) {
 	}
 }
 
-// Without labels of its own any more, the file goes, unless a person has added to it.
+// If there are no more labels, the file is removed, unless a person has added to it.
 func TestLabelsThatAreGone(t *testing.T) {
 	dir := t.TempDir()
 	write := func(runner string) error {
@@ -109,7 +109,7 @@ func TestLabelsThatAreGone(t *testing.T) {
 	}
 }
 
-// The image of a base is the same another day.
+// The image of a base does not change over time.
 func TestBasesThatMove(t *testing.T) {
 	for base, moves := range map[string]bool{
 		"python:3.12-slim": true, "python:3": true, "docker.io/library/python:3.12": true, "harbor.example:443/mirror/python:3.11-slim": true,
@@ -124,7 +124,7 @@ func TestBasesThatMove(t *testing.T) {
 	}
 }
 
-// An evaluation of a project's own can send what the gate decides by.
+// A project's own evaluation can send the data on which the gate decides.
 func TestOwnEvaluationsCanSend(t *testing.T) {
 	w := mustRun(t, "telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}", "command: [make, evaluate]")
 	if text := artefact(t, w, "pipeline/stages/evaluate.sh"); !strings.Contains(text, "export REWARDWATCH_TOKEN_FILE=") || !strings.Contains(text, "export REWARDWATCH_URL=") {
@@ -145,7 +145,7 @@ func TestOwnEvaluationsCanSend(t *testing.T) {
 	}
 }
 
-// The package of Rewardwatch needs Python 3.11, so images of older ones could not be built with it.
+// Rewardwatch's package requires Python 3.11, so images with an older Python do not install it.
 func TestOwnEvaluationsInOldPythons(t *testing.T) {
 	for base, want := range map[string]bool{
 		"python:3.7.17-slim-bookworm": false, "python:3.9.25-slim-bookworm": false, "python:3.10.19-slim-bookworm": false,
@@ -163,7 +163,7 @@ func TestOwnEvaluationsInOldPythons(t *testing.T) {
 	}
 }
 
-// mujoco-py, which compiles itself when it is imported, can be imported by the user of the containers.
+// mujoco-py compiles itself when it is imported, which the user of the containers can do.
 func TestMuJoCoPyCompilesItself(t *testing.T) {
 	const line = "\nRUN chmod -R a+rwX \"$(python -c"
 	if text := artefact(t, mustRun(t, "scipy==1.17.1", "scipy==1.17.1\n  - mujoco-py==2.1.2.14"), "pipeline/Dockerfile"); !strings.Contains(text, line) {

@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// example is the file of the documentation.
+// example is the file in the documentation.
 const example = "../../docs/examples/pipeline/pipeline.yaml"
 
-// trigger is that of the example.
+// trigger is the trigger section of the example.
 const trigger = "trigger:\n  target: github-actions\n  repository: example/cartpole\n  token_file: /etc/rewardwatch/github.token\n  approval: true\n"
 
-// run passes a text through all filters, with values replaced in the example: old, new, old, new, ...
+// run passes the example through all filters, with values replaced: old, new, old, new, ...
 func run(t *testing.T, replaced ...string) (*Work, error) {
 	t.Helper()
 	return runText(t, exampleWith(t, replaced...))
 }
 
-// exampleWith returns the example with values replaced, as run takes them.
+// exampleWith returns the example with values replaced, as in run.
 func exampleWith(t *testing.T, replaced ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(example)
@@ -81,7 +81,7 @@ func mutations(text string) []string {
 	return out
 }
 
-// cleanRL and rllib are what is replaced in the example for another library.
+// cleanRL and rllib are the replacements in the example for other libraries.
 var (
 	cleanRL = []string{
 		"library: stable-baselines3", "library: cleanrl", "n_steps: 256", "num_steps: 256", "stable-baselines3==2.9.2", "torch==2.15.0\n  - tyro==1.0.17",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A platform engineer changes the pods between markers, and what the lines there make invalid is at its place.
+// The pod fields between markers can be edited, and invalid YAML there is reported at its place.
 func TestLinesBetweenMarks(t *testing.T) {
 	w := mustRun(t)
 	for name, test := range map[string]struct{ file, old, now, want string }{

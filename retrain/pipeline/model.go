@@ -13,7 +13,7 @@ var (
 	modelTimeout = regexp.MustCompile(`^[1-9][0-9]{0,2}[sm]$`)
 )
 
-// validateModel checks how a language model is reached.
+// validateModel checks the configuration of a language model.
 func validateModel(w *Work) {
 	m := &w.File.Model
 	w.matches(modelTimeout, "model.timeout", m.Timeout, "a duration in seconds or minutes, such as 90s or 2m")
@@ -33,8 +33,8 @@ func validateModel(w *Work) {
 	w.matches(modelName, "model.name", m.Name, "the name of a model")
 }
 
-// ModelKeyFile returns the path of the file with the key of the model, "" for none. In the file it is relative to the file
-// that names it.
+// ModelKeyFile returns the path of the file with the model's API key, or "". model.key_file is relative to the file
+// that sets it.
 func ModelKeyFile(w *Work) string {
 	path := w.File.Model.KeyFile
 	if path == "" || filepath.IsAbs(path) {

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
-// What is sent to a model crosses no network in clear text.
+// Requests to a model must not cross a network in clear text.
 func TestModelURLs(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"https://api.example.com/v1": true, "http://127.0.0.1:8000/v1": true, "http://[::1]:8000": true, "http://localhost:11434/v1": true, "http://127.8.0.1": true,
@@ -39,7 +39,8 @@ func TestModelMistakesHavePlaces(t *testing.T) {
 	}
 }
 
-// A model changes nothing of what is generated, but that a key in the repository's directory is no part of the image.
+// The model section does not affect the artefacts, except that a key in the repository's directory is excluded from the
+// image.
 func TestModelMakesNoArtefact(t *testing.T) {
 	without := mustRun(t)
 	with := mustRun(t, trigger, trigger+"model: {url: \"https://api.example.com/v1\", name: m, key_file: k}\n")

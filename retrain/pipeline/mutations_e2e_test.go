@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// judged prints for each pair of programs what finds that the second differs from the first, as JSON.
+// judged prints, for each pair of programs, what detects that the second differs from the first, as JSON.
 const judged = `
 import ast, io, json, sys
 from pyflakes import api, reporter
@@ -38,8 +38,8 @@ def judge(was, now):
 print(json.dumps([judge(*pair) for pair in json.load(open(sys.argv[1]))]))
 `
 
-// 240 mutations of the generated Python, from a fixed seed: verify, the compiler or pyflakes finds it, or the program is
-// the same.
+// 240 mutations of the generated Python with a fixed seed: verify, the compiler or pyflakes detects each, or the
+// program is equivalent.
 func TestE2EMutationsOfPython(t *testing.T) {
 	const of = 240
 	var works []*Work
@@ -90,7 +90,7 @@ func TestE2EMutationsOfPython(t *testing.T) {
 	}
 }
 
-// judge returns what finds each mutation of a program.
+// judge returns what detects each mutation of a program.
 func judge(t *testing.T, pairs [][2]string) []string {
 	t.Helper()
 	text, err := json.Marshal(pairs)

@@ -16,10 +16,10 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// mutationSeed is that of the mutations: the rules were written with those of the default in view.
+// mutationSeed is the seed of the mutations. The rules were developed with the mutations of the default seed in view.
 var mutationSeed = flag.Uint64("mutation-seed", 18, "seed of the mutations")
 
-// mutants are ways to break a template: each changes the line, or leaves it as it is where it does not apply.
+// mutants are ways to break a template. Each changes a line, or returns it unchanged if it does not apply.
 var mutants = []struct {
 	name   string
 	change func(lines []string, i int) []string
@@ -42,7 +42,7 @@ func replacing(re *regexp.Regexp, now string) func([]string, int) []string {
 	return func(lines []string, i int) []string { lines[i] = re.ReplaceAllString(lines[i], now); return lines }
 }
 
-// loseBlock drops a line and what is indented below it.
+// loseBlock drops a line and the indented lines below it.
 func loseBlock(lines []string, i int) []string {
 	depth := func(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 	end := i + 1
@@ -52,15 +52,15 @@ func loseBlock(lines []string, i int) []string {
 	return slices.Delete(lines, i, end)
 }
 
-// meaning is what of a text the system reads that it is for: the values of YAML, and of others the lines without
-// comments and, unless they are Python or made by tabs, without their indentation.
+// meaning returns what the target system reads of a text: the values of YAML, and the lines of other files without
+// comments and, except in Python and makefiles, without indentation.
 func meaning(t *testing.T, path, text string) any {
 	t.Helper()
 	a := Artefact{Path: path}
 	if !isYAML(&a) {
 		var kept []string
 		if head, code, ok := strings.Cut(strings.TrimPrefix(text, `"""`), `"""`+"\n"); ok && strings.HasSuffix(path, ".py") {
-			text = strings.Join(strings.Fields(head), " ") + "\n" + code // the layout of a docstring is that of prose
+			text = strings.Join(strings.Fields(head), " ") + "\n" + code // the layout of a docstring is irrelevant
 		}
 		for line := range strings.Lines(text) {
 			if s := strings.TrimSpace(line); s != "" && (!strings.HasPrefix(s, "#") || strings.HasPrefix(s, "#!")) {
@@ -89,13 +89,14 @@ func meaning(t *testing.T, path, text string) any {
 	return out
 }
 
-// python reports whether an artefact is Python of the training: what runs it finds its faults, and verify has no parser.
+// python reports whether an artefact is Python code. Faults in it are detected by tools that run or compile it, because
+// verify does not parse Python.
 func python(path string) bool {
 	return strings.HasSuffix(path, ".py") && path != "pipeline/airflow_dag.py"
 }
 
-// 240 mutations of what templates make and 60 of the file, from a fixed seed: a rule finds each, by its name, or the
-// system for which the file is reads the same.
+// 240 mutations of artefacts and 60 of the file, with a fixed seed: the named rule detects each, or the target system
+// reads the same.
 func TestSimMutationsAreFoundOrHarmless(t *testing.T) {
 	const ofTemplates, ofFiles = 240, 60
 	draws := rand.New(rand.NewPCG(*mutationSeed, 300))
@@ -140,7 +141,7 @@ func TestSimMutationsAreFoundOrHarmless(t *testing.T) {
 		broken := of[draws.IntN(len(of))]
 		w, err := runText(t, broken)
 		if err == nil {
-			right++ // another valid file, in whose pipeline no rule finds a fault
+			right++ // another valid file whose pipeline has no faults
 			continue
 		}
 		if len(w.Problems) == 0 || w.Problems[0].Line < 1 {

@@ -10,10 +10,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// maxAncestors bounds the chain of files that extend one another.
+// maxAncestors bounds the chain of files that extend each other.
 const maxAncestors = 8
 
-// parse reads the file and its ancestors, and then sets their values from the root ancestor down.
+// parse reads the file and its ancestors, and merges them, starting with the root ancestor.
 func parse(w *Work) string {
 	var texts [][]byte
 	paths := []string{w.Path}
@@ -41,7 +41,7 @@ func parse(w *Work) string {
 	return fmt.Sprintf("%d file(s): %v", len(paths), paths)
 }
 
-// read loads the file of a depth in the chain, and returns the path of its parent, "" without one.
+// read loads the file at a depth of the chain, and returns the path of its parent, or "".
 func (w *Work) read(path string, depth int) (text []byte, parent string, ok bool) {
 	text, err := yamlfile.Load(path)
 	if err != nil {

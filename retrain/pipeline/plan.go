@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Stage is a step of the pipeline, with a separate script.
+// Stage is a step of the pipeline with its own script.
 type Stage struct {
 	Name  string   `json:"name"`
-	Title string   `json:"title"` // what it does, as orchestrators show it
-	Needs []string `json:"needs"` // stages before it
-	Cause string   `json:"cause"` // path of the value for which the stage exists
+	Title string   `json:"title"` // title in orchestrators
+	Needs []string `json:"needs"` // names of the stages that must precede it
+	Cause string   `json:"cause"` // path of the value that causes the stage
 
-	Training bool   `json:"-"` // whether it is limited by the time for the training
+	Training bool   `json:"-"` // whether the time limit of the training applies
 	Heavy    bool   `json:"-"` // whether it has the resources of the training
 	Waiting  bool   `json:"-"` // whether it waits for the gate's verdict
-	Last     string `json:"-"` // what the version is after it, "" unless it is the last one
+	Last     string `json:"-"` // state of the version after it if it is the last stage, otherwise ""
 }
 
 // Script returns the path of the stage's script, relative to the root of the repository.
 func (s Stage) Script() string { return "pipeline/stages/" + s.Name + ".sh" }
 
-// plan derives the stages, each of which needs the one before it.
+// plan derives the stages. Each needs the preceding one.
 func plan(w *Work) string {
 	f := &w.File
 	add := func(wanted bool, s Stage) {

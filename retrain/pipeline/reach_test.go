@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// inNoArtefact are the keys of the file that no artefact has, and why.
+// inNoArtefact are the keys of the file that no artefact contains, with the reason.
 var inNoArtefact = map[string]string{
 	"extends":       "its file is read in its place: TestFilesExtendOneAnother",
 	"model.url":     "fill alone reads it",
@@ -22,7 +22,7 @@ var inNoArtefact = map[string]string{
 	"model.readme":  "fill alone reads it",
 }
 
-// Each key of the schema is in an artefact: another value makes another pipeline.
+// Each key of the schema affects an artefact: another value results in another pipeline.
 func TestSimEachKeyReachesAnArtefact(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it generates some hundred pipelines")
@@ -35,7 +35,7 @@ func TestSimEachKeyReachesAnArtefact(t *testing.T) {
 	leaves := maps.Clone(leaves)
 	leaves["templates[]"] = func(*drawer) any { return own }
 	leaves["extends"] = func(*drawer) any { return "" }
-	leaves["trigger.target"] = func(d *drawer) any { return pick(d, GitHub, GitLab) } // others need other keys
+	leaves["trigger.target"] = func(d *drawer) any { return pick(d, GitHub, GitLab) } // other targets require other keys
 	leaves["algorithm.name"] = func(d *drawer) any { return pick(d, "A2C", "SAC") }
 	var bases []base
 	for _, text := range reachBases(t) {
@@ -59,8 +59,8 @@ func TestSimEachKeyReachesAnArtefact(t *testing.T) {
 	}
 }
 
-// reachBases are files that together have all keys: those of the strangers, one for each target of a trigger, and one
-// with commands of its own.
+// reachBases are files that together have all keys: the unusual ones, one for each target of a trigger, and one with
+// its own commands.
 func reachBases(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/strangers/everything.yaml")
@@ -83,7 +83,7 @@ func reachBases(t *testing.T) []string {
 	return append(out, custom, alone)
 }
 
-// base is a file that is valid, and the artefacts that it makes.
+// base is a valid file with the artefacts that it generates.
 type base struct {
 	file map[string]any
 	made map[string]string
@@ -120,7 +120,7 @@ func madeOf(t *testing.T, file map[string]any) (map[string]string, error) {
 	return made, nil
 }
 
-// change sets a key, and adds the artefacts that differ then. A file that is not valid any more says nothing.
+// change sets a key, and records the artefacts that differ. A file that is no longer valid is ignored.
 func (b *base) change(t *testing.T, key string, value any, reached map[string]bool) {
 	t.Helper()
 	var file map[string]any
@@ -143,7 +143,7 @@ func (b *base) change(t *testing.T, key string, value any, reached map[string]bo
 	}
 }
 
-// set sets a key in a mapping. In a path, key[] is the first element of a list: a value is added before the others.
+// set sets a key in a mapping. In a path, key[] is the first element of a list: a value is inserted before the others.
 func set(in map[string]any, path []string, value any) {
 	key, inList := strings.CutSuffix(path[0], "[]")
 	if len(path) == 1 {
@@ -168,7 +168,7 @@ func set(in map[string]any, path []string, value any) {
 	set(next, path[1:], value)
 }
 
-// leafKeys returns the keys of a schema that have values of their own.
+// leafKeys returns the keys of a schema that have scalar values.
 func leafKeys(path string, schema map[string]any) []string {
 	if properties, ok := schema["properties"].(map[string]any); ok {
 		var out []string

@@ -11,7 +11,7 @@ import (
 // simulation are the parameters of CartPole in the file of the tests.
 const simulation = "simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n"
 
-// What would fail in a run is refused at its place, with one message.
+// Mistakes that would make a run fail are reported at their place, with one message.
 func TestRefusedOnce(t *testing.T) {
 	const id = "{id: CartPole-v1, env: lab}"
 	for name, test := range map[string]struct {
@@ -60,7 +60,8 @@ func TestRefusedOnce(t *testing.T) {
 	}
 }
 
-// What a library would find only once the training runs, or never, is refused at its place, with one message.
+// Mistakes that a library reports only while the training runs, or never, are reported at their place, with one
+// message.
 func TestTrainingsThatWouldFail(t *testing.T) {
 	const (
 		id, name, of = "{id: CartPole-v1, env: lab}", "name: PPO", "{n_steps: 256, learning_rate: 3e-4}"
@@ -97,7 +98,7 @@ func TestTrainingsThatWouldFail(t *testing.T) {
 	}
 }
 
-// A library of one's own has commands instead of scripts, and nothing else is missed.
+// A custom library has commands instead of scripts, and requires nothing else.
 func TestCustomLibrariesNeedCommandsAlone(t *testing.T) {
 	const own = "project: own\nrelease: v0.1.0\nalgorithm: {library: custom, name: X}\n"
 	for name, test := range map[string]struct{ text, want string }{

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/verdicts"
 )
 
-// resolve sets what the file leaves to defaults.
+// resolve sets the defaults of what the file omits.
 func resolve(w *Work) string {
 	f := &w.File
 	w.given = *f
@@ -41,7 +41,7 @@ func resolve(w *Work) string {
 	}
 	f.Evaluation.Confidence = cmp.Or(f.Evaluation.Confidence, .95)
 	if len(f.Evaluation.Command) == 0 && len(f.Shadow.Command) == 0 && !f.Gate.Skip && !w.set("evaluation.telemetry", "evaluation.telemetry") {
-		f.Evaluation.Telemetry = true // or else the gate would know nothing of the new version
+		f.Evaluation.Telemetry = true // otherwise, the gate would have no data of the new version
 	}
 	if f.hosted(f.Gate.Runner) {
 		f.Gate.Within = cmp.Or(f.Gate.Within, "5h")
@@ -69,17 +69,17 @@ func resolve(w *Work) string {
 	return fmt.Sprintf("targets %v (%d in the file)", f.Targets, len(w.given.Targets))
 }
 
-// hostedAsk reports whether a machine of GitHub itself asks the service, reports to it, or sends telemetry.
+// hostedAsk reports whether a GitHub-hosted runner polls the service, reports to it, or sends telemetry to it.
 func (f *File) hostedAsk() bool {
 	return f.hosted(f.Gate.Runner) && (!f.Gate.Skip || f.Trigger.Target == GitHub) || f.hosted(f.Training.Runner) && (f.Training.Telemetry || f.Evaluation.Telemetry || f.Trigger.Target == GitHub)
 }
 
-// hosted reports whether a stage with these runners is on a machine of GitHub itself.
+// hosted reports whether a stage with these labels runs on a GitHub-hosted runner.
 func (f *File) hosted(runner []string) bool {
 	return f.placed(machines.Stage{Runner: runner}).IsHosted()
 }
 
-// placed returns a stage with the services whose machines may run it.
+// placed sets which services may run a stage.
 func (f *File) placed(s machines.Stage) machines.Stage {
 	s.GitHub, s.GitLab = slices.Contains(f.Targets, GitHub), slices.Contains(f.Targets, GitLab)
 	s.Enterprise = strict.IsEnterprise(f.githubAPI())

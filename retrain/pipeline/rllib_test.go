@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// With fewer env runners than environments, RLlib would not train on all of them. Remote env runners count from 1.
+// With fewer env runners than environments, RLlib would not train in all of them. The indices of remote env runners
+// start at 1.
 func TestEachEnvironmentHasAnEnvRunner(t *testing.T) {
 	w, err := run(t, rllib...)
 	if err != nil {
@@ -22,7 +23,7 @@ func TestEachEnvironmentHasAnEnvRunner(t *testing.T) {
 	}
 }
 
-// Ray without its extra lacks what RLlib imports, unless all packages are listed.
+// Ray without its extra lacks packages that RLlib imports, unless the requirements list them.
 func TestRayNeedsItsExtra(t *testing.T) {
 	for given, want := range map[string]string{
 		"ray[rllib]==2.60.0": "", "ray[tune,rllib]==2.60.0": "", "ray==2.60.0\n  - dm-tree==0.1.9": "",

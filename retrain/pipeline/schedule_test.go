@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// GitHub starts no workflow more often than every five minutes, also over midnight; other targets do.
+// GitHub starts a workflow at most every five minutes, also across midnight; other targets do not have this limit.
 func TestSchedulesOfGitHubAreNotTooOften(t *testing.T) {
 	for schedule, often := range map[string]bool{
 		"*/5 * * * *": false, "*/4 * * * *": true, "* 3 * * *": true, "0,4 3 * * *": true, "0,5 3 * * *": false, "3,58 * * * *": false, "2,58 * * * *": true,
 		"*/7 * * * *": true, // 56 and then 0
 		"58 23 * * *": false, "1,58 0,23 * * *": true,
-		"1,58 0,23 * * 1":     false, // the day behind it is none of the schedule
+		"1,58 0,23 * * 1":     false, // the next day is not in the schedule
 		"1,58 0,23 * * 1,2":   true,
 		"1,58 0,23 31 * *":    false,
 		"1,58 0,23 1,31 * *":  true, // from the last day of a month to the first of the next

@@ -8,6 +8,6 @@ import (
 //go:embed pipeline.schema.json
 var schemaText []byte
 
-// Schema returns the JSON Schema (draft 2020-12) of a file, for editors. A file whose values come from one that it
-// extends may lack what the schema requires within a section.
+// Schema returns the JSON Schema (draft 2020-12) of a file, for editors. A file that extends another one may lack
+// values that the schema requires within a section.
 func Schema() []byte { return bytes.Clone(schemaText) }

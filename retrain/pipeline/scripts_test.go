@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// staged generates a pipeline and returns a function that runs one of its stages, with programs in place of the real
-// ones: rewardwatch notes its arguments and ends with the next of the given exit codes of the gate, sleep takes no time,
-// and each question for the time is a minute later.
+// staged generates a pipeline and returns a function that runs one of its stages, with fake programs: rewardwatch
+// records its arguments and exits with the next of the given exit codes of the gate, sleep returns immediately, and
+// each call of date is a minute later.
 func staged(t *testing.T, verdicts string, replaced ...string) (runs func(stage string, env ...string) (code int, calls string)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,8 +71,8 @@ echo "python $*" >> "$CALLS"; [ "$2" != --break ]`,
 	}
 }
 
-// passBefore notes that the stages before one that acts on a version have passed it in its run, unless they have noted
-// something themselves.
+// passBefore records that the stages before one that uses a version have passed it in its run, unless they have
+// recorded something themselves.
 func passBefore(t *testing.T, stage string, env []string) {
 	t.Helper()
 	of := map[string]string{"RUN": "a run by hand"}
@@ -95,7 +95,7 @@ func passBefore(t *testing.T, stage string, env []string) {
 	}
 }
 
-// What is not a number keeps no constraint.
+// NaN violates a constraint.
 func TestConstraintsAreKeptByNumbersAlone(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(newFiles(mustRun(t, "at_least: 300", "at_least: 300, at_most: 500").Artefacts), dir); err != nil {
@@ -119,7 +119,7 @@ for low, high in ((301, 499), (299, 499), (301, 501), (float("nan"), float("nan"
 	}
 }
 
-// Two environments may have one id and differ in their labels.
+// Two environments may have the same id and differ in their labels.
 func TestEachEnvironmentHasItsResults(t *testing.T) {
 	dir := t.TempDir()
 	w := mustRun(t, "  - {id: CartPole-v1, env: lab}", "  - {id: CartPole-v1, env: lab}\n  - {id: CartPole-v1, env: field}\n  - {id: CartPole-v1}")
@@ -148,7 +148,7 @@ print(code, sorted(report["environments"]), report["broken"])
 	}
 }
 
-// What the training may use, and who owns what a container writes, holds on a machine of one's own too.
+// The resources of the training, and the owner of the files that a container writes, also apply on one's own machine.
 func TestContainersOfAMachineHaveTheirLimits(t *testing.T) {
 	w := mustRun(t)
 	for file, want := range map[string]string{"pipeline/run.sh": "train | evaluate) resources=\"--cpus 2 --memory 4g --shm-size 4g", "pipeline/compose.yaml": "    shm_size: 4g", "pipeline/Makefile": `run --rm --user "$$(id -u):$$(id -g)" train pipeline/stages/evaluate.sh`} {
@@ -170,7 +170,7 @@ func TestEvaluationHasTheGPU(t *testing.T) {
 	}
 }
 
-// Two runs in a checkout would mix their files: the second one fails, whether make or run.sh started it.
+// Two runs in a checkout would mix their files. The second one fails, whether it is started with make or run.sh.
 func TestRunsDoNotShareTheirDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(newFiles(mustRun(t).Artefacts), dir); err != nil {
@@ -185,7 +185,7 @@ func TestRunsDoNotShareTheirDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // the lock of a run ends with it
+	for range 2 { // the lock is released when a run ends
 		run := exec.Command("make", "--file", "pipeline/Makefile", "retrain")
 		run.Dir = dir
 		run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "OLD_PATH="+os.Getenv("PATH"))
@@ -199,7 +199,7 @@ func TestRunsDoNotShareTheirDirectory(t *testing.T) {
 	}
 }
 
-// A base without certificates gets them, and others stay as they are.
+// A base without CA certificates receives them, and others are not changed.
 func TestImagesHaveCertificates(t *testing.T) {
 	const step = "RUN if [ -e /etc/ssl/certs/ca-certificates.crt ]"
 	for base, want := range map[string]bool{"": false, "base: python:3.12.3-slim-bookworm\n": false, "base: debian:12.11-slim\n": true} {
@@ -210,7 +210,7 @@ func TestImagesHaveCertificates(t *testing.T) {
 	}
 }
 
-// A signal ends a stage at once, with a report: orchestrators kill what still runs after a short while.
+// A signal ends a stage immediately, with a report, because orchestrators soon kill what still runs.
 func TestStageEndsAtASignal(t *testing.T) {
 	stage := staged(t, "", "deploy.py, --to, production]", "--hang, now]")
 	start := time.Now()
@@ -223,7 +223,7 @@ func TestStageEndsAtASignal(t *testing.T) {
 	}
 }
 
-// What a deployment has started ends before it is rolled back, even if it takes no notice of TERM.
+// All processes of a deployment end before it is rolled back, even if they ignore TERM.
 func TestDeploymentThatIsUndoneDoesNotGoOn(t *testing.T) {
 	const goesOn = "#!/bin/sh\ntrap '' TERM\nwhile true; do echo deployed >> trace; sleep 0.05; done\n"
 	for name, test := range map[string]struct {
@@ -263,7 +263,7 @@ func TestDeploymentThatIsUndoneDoesNotGoOn(t *testing.T) {
 				_ = stage.Process.Signal(syscall.SIGTERM)
 			}
 			_ = stage.Wait()
-			time.Sleep(300 * time.Millisecond) // in which it would go on
+			time.Sleep(300 * time.Millisecond) // in which it would continue
 			if code := stage.ProcessState.ExitCode(); code != test.code || !strings.HasPrefix(traced(), "deployed\n") || !strings.HasSuffix(traced(), "deployed\nundone\n") {
 				t.Errorf("exit code %d, %q", code, traced())
 			}
@@ -271,7 +271,8 @@ func TestDeploymentThatIsUndoneDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// A runner that cancels a job sends the signal to the shell of the step alone: that must be docker, which passes it on.
+// A runner that cancels a job signals only the shell of the step, which must be replaced by docker, which forwards the
+// signal.
 func TestSignalOfARunnerReachesTheContainer(t *testing.T) {
 	dir := t.TempDir()
 	w := mustRun(t)
@@ -304,7 +305,8 @@ func TestSignalOfARunnerReachesTheContainer(t *testing.T) {
 	}
 }
 
-// An Enterprise Server has the actions for artifacts of version 3 alone, and a token goes to the registry of its server.
+// GitHub Enterprise Server supports only version 3 of the artifact actions, and the token is sent to the registry of
+// its server.
 func TestWorkflowsFitTheirServer(t *testing.T) {
 	const v3, v4, token = "upload-artifact@c6a3b2bd78b3985e4b2f15397fec357f0fd808de # v3.", "overwrite: true", "|| github.token"
 	for name, test := range map[string]struct {
@@ -327,7 +329,7 @@ func TestWorkflowsFitTheirServer(t *testing.T) {
 	}
 }
 
-// A working directory that cannot be written is reported as well.
+// An unwritable working directory is reported as well.
 func TestStageWithoutItsDirectoryReports(t *testing.T) {
 	stage := staged(t, "")
 	if code, calls := stage("train", "REQUEST=rr_1", "WORK=/dev/null/work"); code == 0 || !strings.Contains(calls, "retrain status rr_1 failed") {
@@ -335,7 +337,7 @@ func TestStageWithoutItsDirectoryReports(t *testing.T) {
 	}
 }
 
-// The data of an earlier run are not those of this one.
+// A run does not use the data of an earlier run.
 func TestExportRemovesWhatIsOld(t *testing.T) {
 	stage, work := staged(t, "", "data:\n", "data:\n  export: true\n"), t.TempDir()
 	old := filepath.Join(work, "experience.parquet")
@@ -350,7 +352,7 @@ func TestExportRemovesWhatIsOld(t *testing.T) {
 	}
 }
 
-// The gate asks until there is a verdict, or until its time is over.
+// The gate polls until there is a verdict, or its time is over.
 func TestGateWaitsForAVerdict(t *testing.T) {
 	for name, test := range map[string]struct {
 		verdicts  string
@@ -381,7 +383,7 @@ func TestGateWaitsForAVerdict(t *testing.T) {
 	}
 }
 
-// The gate decides at its deadline, even if it asks rarely: the orchestrator would end it soon after.
+// The gate decides at its deadline even with a long polling interval, because the orchestrator would end it soon after.
 func TestGateDoesNotSleepPastItsDeadline(t *testing.T) {
 	stage := staged(t, "", "gate: {within: 4h, every: 5m}", "gate: {within: 5m, every: 4m, undecided: pass}")
 	code, calls := stage("gate")
@@ -421,14 +423,14 @@ func TestStagesReportToTheService(t *testing.T) {
 	}
 }
 
-// undeployed takes the deployment out of the example, and the targets whose files end with the run.
+// undeployed removes the deployment from the example, and the targets that delete files after the run.
 var undeployed = []string{
 	"deploy:\n  command: [python, deploy.py, --to, production]\n", "", "rollback:\n  command: [python, deploy.py, --undo]\n", "",
 	", argo, kubernetes, kubeflow", "",
 }
 
-// Without a command that deploys it, a new version is kept, and Rewardwatch learns of it: it verifies the version once a
-// person has put it into service.
+// Without a deployment command, a new version is kept, and Rewardwatch is informed of it. It verifies the version once
+// that is in service.
 func TestVersionWithoutADeploymentIsKept(t *testing.T) {
 	stage, work := staged(t, "", undeployed...), t.TempDir()
 	for name, text := range map[string]string{"version": "v 8/a\n", "model.zip": "model", "experience.parquet": "old"} {
@@ -436,7 +438,7 @@ func TestVersionWithoutADeploymentIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // what was kept before is no part of a version
+	for range 2 { // earlier kept versions are not part of a version
 		if code, calls := stage("keep", "REQUEST=rr_1", "WORK="+work); code != 0 || !strings.Contains(calls, "retrain status rr_1 succeeded --version v 8/a ") {
 			t.Fatalf("exit code %d\n%s", code, calls)
 		}
@@ -447,7 +449,7 @@ func TestVersionWithoutADeploymentIsKept(t *testing.T) {
 	}
 }
 
-// REQUEST is an id before anything uses it.
+// REQUEST is validated before it is used.
 func TestStagesRefuseARequestThatIsNoID(t *testing.T) {
 	stage := staged(t, "")
 	for _, request := range []string{"--server=http://other", "rr_1; x", "../rr_1", "rr 1", "rr_1\nx"} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A file that does not say where the service is gets what reaches it from each orchestrator.
+// If a file does not set the URL of the service, each target uses the default that works for it.
 func TestStagesReachTheServiceByDefault(t *testing.T) {
 	const given = "  service: https://rewardwatch.example.com\n"
 	w, with := mustRun(t, given, ""), mustRun(t)
@@ -26,7 +26,8 @@ func TestStagesReachTheServiceByDefault(t *testing.T) {
 			t.Errorf("%s: %q although the file names the service", file, want)
 		}
 	}
-	// GitHub's machines cannot reach a service on their own address, so they say at once what is missing.
+	// GitHub-hosted runners cannot reach a service on localhost, so they fail immediately with a message about the
+	// missing setting.
 	const check, own = `test -n "$REWARDWATCH_SERVICE"`, "gate: {within: 4h, every: 5m, runner: [lab]}"
 	for name, test := range map[string]struct {
 		w    *Work
@@ -44,7 +45,7 @@ func TestStagesReachTheServiceByDefault(t *testing.T) {
 	}
 }
 
-// Telemetry of a stage goes to the service that the stage asks.
+// Telemetry of a stage is sent to the service that the stage polls.
 func TestTelemetryGoesToTheService(t *testing.T) {
 	stage := staged(t, "")
 	if code, calls := stage("evaluate", "REWARDWATCH_SERVICE=http://rewardwatch:9464"); code != 0 || !strings.Contains(calls, "url http://rewardwatch:9464") {
@@ -52,7 +53,8 @@ func TestTelemetryGoesToTheService(t *testing.T) {
 	}
 }
 
-// What prepares a version runs on the machines of the training, what faces the registry or production on those of the gate.
+// Stages that prepare a version run on the runners of the training, and those that access the registry or production on
+// the runners of the gate.
 func TestStagesRunOnTheirMachines(t *testing.T) {
 	w := mustRun(t, "cpu: 2,", "cpu: 2, runner: [big],", "gate: {within: 4h, every: 5m}", "gate: {within: 4h, every: 5m, runner: [inside]}")
 	workflow := artefact(t, w, ".github/workflows/retrain-cartpole.yml")
@@ -64,7 +66,8 @@ func TestStagesRunOnTheirMachines(t *testing.T) {
 	}
 }
 
-// A command that leaves its model elsewhere would have an old model deployed: of the image, or of the run before.
+// If a command leaves its model elsewhere, the stage fails. Otherwise, an old model of the image or of an earlier run
+// would be deployed.
 func TestTrainingLeavesAModel(t *testing.T) {
 	const generated = "  hyperparameters: {n_steps: 256, learning_rate: 3e-4}\nsimulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n"
 	for name, test := range map[string]struct {
@@ -88,7 +91,8 @@ func TestTrainingLeavesAModel(t *testing.T) {
 	}
 }
 
-// A pipeline whose gate could never decide, or whose contract could never be judged, would fail each time after hours.
+// A pipeline whose gate can never decide, or whose contract can never be judged, is rejected, because it would fail
+// each time after hours.
 func TestGateAndContractCanBeJudged(t *testing.T) {
 	const signals = "  signals: [return, action, \"observation.*\"]\n"
 	const expected = "  expected: mean return >= 0.95 * baseline over 200 episodes within 7d\n"
@@ -116,7 +120,7 @@ func TestGateAndContractCanBeJudged(t *testing.T) {
 	}
 }
 
-// What Rewardwatch starts on a private network, with secrets, and over TLS can be configured.
+// Services on a private network, with secrets, and over TLS can be configured.
 func TestConfigurationOfTriggers(t *testing.T) {
 	const github = "  target: github-actions\n  repository: example/cartpole\n"
 	for name, test := range map[string]struct{ now, want string }{
@@ -140,7 +144,7 @@ func TestConfigurationOfTriggers(t *testing.T) {
 	}
 }
 
-// Commands are lists, which no shell reads, and parameters of the simulation have both ends.
+// Commands are lists, which no shell interprets, and simulation parameters have both bounds.
 func TestCommandsAreLists(t *testing.T) {
 	for command, want := range map[string]string{
 		`["python deploy.py"]`:              "deploy.command[0]: must be a program without arguments",

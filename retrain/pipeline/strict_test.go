@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a file gives explicitly is refused at its place if a default would replace it silently.
+// Explicit values that a default would replace silently are rejected at their place.
 func TestGivenZerosAreNoDefaults(t *testing.T) {
 	check := ofSchema(t)
 	for name, test := range map[string]struct{ old, now, want string }{
@@ -47,7 +47,7 @@ func TestGivenZerosAreNoDefaults(t *testing.T) {
 	}
 }
 
-// An empty value removes what an ancestor sets, unless that leaves a default.
+// An empty value removes the value of an ancestor, unless there is a default.
 func TestEmptyValuesRemoveThoseOfAncestors(t *testing.T) {
 	dir := t.TempDir()
 	parent, err := os.ReadFile(example)
@@ -72,7 +72,7 @@ func TestEmptyValuesRemoveThoseOfAncestors(t *testing.T) {
 	}
 }
 
-// Python takes the string "no" for true.
+// Python treats the string "no" as true.
 func TestBooleansOfOtherYAMLVersions(t *testing.T) {
 	for word, refused := range map[string]bool{
 		"no": true, "Yes": true, "on": true, "OFF": true, `"no"`: false, "'on'": false, "false": false, "none": false, "[a, off]": true, "{a: {b: yes}}": true,
@@ -118,7 +118,8 @@ func TestValuesThatContradictOthers(t *testing.T) {
 	}
 }
 
-// What is literal text in a list is refused: it would deploy a version named $VERSION.
+// Variables in a list are rejected, because no shell expands them: otherwise, a version named $VERSION would be
+// deployed.
 func TestVariablesNeedAShell(t *testing.T) {
 	for command, refused := range map[string]string{
 		"[kubectl, set, image, deploy/a, 'a=$IMAGE:$VERSION']":       "pipeline.yaml:31:44: deploy.command[4]: must not contain $IMAGE, because no shell expands it in a list",
@@ -138,8 +139,8 @@ func TestVariablesNeedAShell(t *testing.T) {
 	}
 }
 
-// A null and an empty mapping remove what an ancestor sets, as an empty text and an empty list do, and what has a default
-// gets that.
+// A null and an empty mapping remove the value of an ancestor, as an empty string and an empty list do. A default then
+// applies.
 func TestNullRemovesTheValuesOfAncestors(t *testing.T) {
 	dir, check := t.TempDir(), ofSchema(t)
 	parent, err := os.ReadFile(example)
@@ -178,7 +179,7 @@ func TestNullRemovesTheValuesOfAncestors(t *testing.T) {
 	}
 }
 
-// What has no effect is refused at its place, so that no file says what is not so.
+// Settings without effect are rejected at their place, because the file would be misleading.
 func TestSettingsWithoutEffect(t *testing.T) {
 	const monitored = "signals: [return, action, \"observation.*\"]"
 	const git = "trigger: {target: gitlab-ci, repository: a/b, token_file: t, "

@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keep"
 )
 
-// received is the telemetry that a service gets.
+// received is the telemetry that a service receives.
 type received struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -43,7 +43,7 @@ func (r *received) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 // The generated training and evaluation of each library run: PPO learns to balance the pole while gravity varies, the
-// evaluation keeps one constraint and breaks another, and both send their episodes.
+// evaluation satisfies one constraint and violates another, and both send their episodes.
 func TestGeneratedTrainingRuns(t *testing.T) {
 	hyper := func(name string) []string {
 		return append([]string{"name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "name: " + name + "\n  hyperparameters: {lr: 5e-4}"}, rllibOf...)
@@ -57,7 +57,7 @@ func TestGeneratedTrainingRuns(t *testing.T) {
 		"Stable-Baselines3": {nil, "4000", "20", ""},
 		"CleanRL":           {cleanRL, "20000", "60", "def features(observation):\n    return numpy.append(observation, numpy.sin(observation[2]))\n"},
 		"RLlib":             {rllib, "4000", "20", ""},
-		"DQN":               {hyper("DQN"), "2000", "1", ""}, // it learns from 1,000 steps on
+		"DQN":               {hyper("DQN"), "2000", "1", ""}, // it learns after 1,000 steps
 		"IMPALA":            {hyper("IMPALA"), "2000", "1", ""},
 		"APPO":              {hyper("APPO"), "2000", "1", ""},
 	} {
@@ -98,7 +98,7 @@ func TestGeneratedTrainingRuns(t *testing.T) {
 	}
 }
 
-// written writes the files of a pipeline, with its function features if it has one, and returns their directory.
+// written writes the files of a pipeline, with the function features if it is given, and returns their directory.
 func written(t *testing.T, features string, replaced ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func written(t *testing.T, features string, replaced ...string) string {
 	return dir
 }
 
-// stage runs a stage of a pipeline, with a thread for each process: more would wait for each other.
+// stage runs a stage of a pipeline with one thread per process, because more would wait for each other.
 func stage(t *testing.T, dir, name, work, url string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(dir, "pipeline", "stages", name+".sh"))
@@ -127,8 +127,8 @@ func stage(t *testing.T, dir, name, work, url string) (string, error) {
 	return string(out), err
 }
 
-// The generated scripts of each library run in environments with Discrete and Tuple spaces, whose actions are keys of a
-// dictionary.
+// The generated scripts of each library run in environments with Discrete and Tuple spaces, whose actions are used as
+// dictionary keys.
 func TestGeneratedTrainingRunsInTabularEnvironments(t *testing.T) {
 	for name, library := range map[string][]string{"Stable-Baselines3": nil, "CleanRL": cleanRL, "RLlib": rllib} {
 		for _, id := range []string{"FrozenLake-v1", "Taxi-v3", "Blackjack-v1"} {

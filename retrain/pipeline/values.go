@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Text is a scalar of the file as text, with the path that names it.
+// Text is a scalar of the file as text, with its path.
 type Text struct {
 	Path, Value string
 }
@@ -16,10 +16,10 @@ type Text struct {
 // values are all values of a file by path.
 type values struct {
 	texts map[string]Text
-	sizes map[string]int // of lists
+	sizes map[string]int // lengths of lists
 	trees map[string]yamlfile.Value
 
-	places map[string]yamlfile.Place // of what is in trees
+	places map[string]yamlfile.Place // places of values in trees
 }
 
 // valuesOf returns the values of a file.
@@ -57,7 +57,7 @@ func (v values) given(path string) bool {
 	return v.texts[path].Value != "" || v.sizes[path] > 0 || len(v.trees[path].Members) > 0
 }
 
-// tree adds all scalars of a value.
+// tree adds all scalars of a tree.
 func (v values) tree(path string, tree yamlfile.Value) {
 	v.texts[path] = Text{path, tree.Scalar}
 	v.places[path] = tree.Place
@@ -72,7 +72,7 @@ func (v values) tree(path string, tree yamlfile.Value) {
 // element returns the path of an element of a list.
 func element(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// text returns the value of a path, or the value itself.
+// text returns the value of a path. A Text is returned unchanged.
 func (v values) text(x any) (Text, error) {
 	switch x := x.(type) {
 	case Text:

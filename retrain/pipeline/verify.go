@@ -20,12 +20,12 @@ import (
 // maxRounds bounds the corrections of an artefact.
 const maxRounds = 3
 
-// rule is a check of artefacts. A fault that has only one right form is corrected.
+// rule is a check of artefacts. A fault with a unique correction is corrected.
 type rule struct {
 	name    string
 	applies func(*Artefact) bool
 	faults  func(*Artefact) []fault
-	correct func(text string) string // nil without one
+	correct func(text string) string // nil if there is no correction
 }
 
 // fault is a mistake in an artefact.
@@ -49,7 +49,7 @@ func rules(w *Work) []rule {
 	}
 }
 
-// fromTemplate returns which template of the team's own an artefact is from, for a person who must change that.
+// fromTemplate names the team's own template of an artefact, where the user must correct the mistake.
 func (a *Artefact) fromTemplate() string {
 	if a.source == "" {
 		return ""
@@ -57,7 +57,7 @@ func (a *Artefact) fromTemplate() string {
 	return " (generated from " + a.source + ")"
 }
 
-// verify checks all artefacts. What is left after the corrections is a problem at its line.
+// verify checks all artefacts. Faults that remain after the corrections are reported at their lines.
 func verify(w *Work) string {
 	corrected := 0
 	for i := range w.Artefacts {
@@ -107,7 +107,7 @@ func notJSON(a *Artefact) []fault {
 	return nil
 }
 
-// eachLine returns a fault for each line with a message.
+// eachLine returns the faults that check finds in the lines of an artefact.
 func eachLine(a *Artefact, check func(line string) string) []fault {
 	var out []fault
 	for i, line := range strings.Split(a.Text, "\n") {
@@ -131,7 +131,7 @@ func spaces(a *Artefact) []fault {
 	return out
 }
 
-// tidied keeps the number of each line.
+// tidied removes trailing white space and blank lines at the end. Other lines keep their numbers.
 func tidied(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -182,7 +182,7 @@ var (
 	piece      = regexp.MustCompile(`(==|@ )`)
 )
 
-// unpinned finds what another day could be something else.
+// unpinned finds references whose meaning may change later.
 func unpinned(a *Artefact) []fault {
 	requirements := strings.HasSuffix(a.Path, "requirements.txt")
 	dockerfile := strings.Contains(path.Base(a.Path), "Dockerfile")
@@ -203,12 +203,12 @@ func unpinned(a *Artefact) []fault {
 	})
 }
 
-// builtHere reports whether an image is the one that the pipeline builds, whose tag is known when it runs.
+// builtHere reports whether an image is the pipeline's own, whose tag is set when it runs.
 func builtHere(image string) bool {
 	return strings.ContainsAny(image, "${") || strings.HasSuffix(image, ":__TAG__")
 }
 
-// inClear finds what should not be in a repository.
+// inClear finds secrets.
 func inClear(a *Artefact) []fault {
 	return eachLine(a, func(line string) string {
 		if secrets.Found(line) {
@@ -230,7 +230,7 @@ const (
 	actionlint = keep.Actionlint
 )
 
-// Written is what a generated file without keep markers must contain in its first lines.
+// Written is part of the first lines of every generated file without keep markers.
 const Written = keep.Written
 
 func withoutHeader(a *Artefact) []fault {
@@ -245,12 +245,12 @@ var (
 	stageRun = regexp.MustCompile(`pipeline/run\.sh ([a-z]+)`)
 )
 
-// dangling finds names of generated files and stages that do not exist.
+// dangling finds references to generated files and stages that do not exist.
 func dangling(w *Work, a *Artefact) []fault {
 	exists := func(path string) bool {
 		return slices.ContainsFunc(w.Artefacts, func(b Artefact) bool { return b.Path == path })
 	}
-	// A value of the file may name a file of the project.
+	// Values of the file are ignored, because they may refer to files of the project.
 	own := Artefact{Text: strings.Join(a.template, "\n")}
 	return eachLine(&own, func(line string) string {
 		for _, path := range script.FindAllString(line, -1) {
@@ -265,7 +265,7 @@ func dangling(w *Work, a *Artefact) []fault {
 	})
 }
 
-// CheckText returns what the rules of verify find in a text that would replace an artefact.
+// CheckText returns the faults that verify would find if a text replaced that of an artefact.
 func CheckText(w *Work, path, text string) []yamlfile.Problem {
 	var problems []yamlfile.Problem
 	for i := range w.Artefacts {

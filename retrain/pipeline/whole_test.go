@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A directory that cannot be written leaves all files as they were.
+// If a directory cannot be written, no file changes.
 func TestNothingIsWrittenHalfway(t *testing.T) {
 	dir := t.TempDir()
 	w := mustRun(t)
@@ -17,7 +17,7 @@ func TestNothingIsWrittenHalfway(t *testing.T) {
 	before := textsIn(t, dir)
 	changes := newFiles(mustRun(t, "steps: 100000", "steps: 5000").Artefacts)
 	last := changes[len(changes)-1].Path
-	if err := os.Mkdir(filepath.Join(dir, last+temporary), 0o700); err != nil { // where the temporary file would be
+	if err := os.Mkdir(filepath.Join(dir, last+temporary), 0o700); err != nil { // at the path of the temporary file
 		t.Fatal(err)
 	}
 	err := Write(changes, dir)
@@ -54,7 +54,7 @@ func textsIn(t *testing.T, dir string) string {
 	return all
 }
 
-// Mistakes in the templates of a team are found at their place.
+// Mistakes in a team's own templates are reported at their place.
 func TestTemplatesOfATeam(t *testing.T) {
 	const head = "{{template \"generated\"}}"
 	for name, test := range map[string]struct {
@@ -79,7 +79,7 @@ func TestTemplatesOfATeam(t *testing.T) {
 	}
 }
 
-// Shellcheck suspects words in single quotes that a shell would expand without them.
+// Shellcheck warns about words in single quotes that a shell would expand without them.
 func TestLiteralWordsAreMarkedForShellcheck(t *testing.T) {
 	const mark = "# shellcheck disable=SC2016"
 	w := mustRun(t, "[python, deploy.py, --to, production]", "[echo, \"$X ${Y}\"]", "[python, deploy.py, --undo]", "[echo, \"100 %\"]")

@@ -15,21 +15,21 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Change is what generating would do to a file.
+// Change is the change that generating makes to a file.
 type Change struct {
 	Path       string
 	Before     string // "" if the file does not exist
 	After      string
 	Exists     bool
 	Executable bool
-	Removed    bool // it was generated once, and is not any more
+	Removed    bool // whether it was generated earlier but is no longer an artefact
 }
 
 // Changed reports whether the file would change.
 func (c *Change) Changed() bool { return !c.Exists || c.Before != c.After }
 
-// Changes compares the artefacts with a directory. Kept parts of its files stay. A file that was not generated, or whose
-// kept parts have no place any more, is a problem, so that nothing of a person is lost.
+// Changes compares the artefacts with a directory. It preserves kept parts of the files. A file that was not generated,
+// or whose kept parts have no place in the new text, is a problem, so that nothing written by people is lost.
 func Changes(w *Work, dir string) ([]Change, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +108,7 @@ func change(root *os.Root, a *Artefact) (Change, error) {
 	return c, err
 }
 
-// miswritten returns what is wrong with the YAML of a file because of the lines between its markers, such as a key that the
-// file has already.
+// miswritten returns syntax errors in a YAML file that are caused by its kept lines, such as a repeated key.
 func (c *Change) miswritten() []fault {
 	merged := Artefact{Path: c.Path, Text: c.After}
 	if !c.Exists || !isYAML(&merged) {
@@ -118,11 +117,11 @@ func (c *Change) miswritten() []fault {
 	return syntax(&merged)
 }
 
-// temporary follows the name of a file until it is complete.
+// temporary is the suffix of a file until it is complete.
 const temporary = ".new"
 
-// Write writes the files that change. Each appears as a whole, and none outside of the directory. None appears if one
-// cannot be written, as far as that shows before.
+// Write writes the changed files, each atomically, and none outside of the directory. If a problem is found in advance,
+// it changes no file.
 func Write(changes []Change, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -155,7 +154,8 @@ func Write(changes []Change, dir string) error {
 	return root.Close()
 }
 
-// prepare writes a file beside its place. For one to be removed, it only tests whether its directory can be written.
+// prepare writes a temporary file next to its place. For a file to be removed, this tests whether its directory is
+// writable.
 func prepare(root *os.Root, c *Change) error {
 	path := filepath.FromSlash(c.Path)
 	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
