@@ -1,6 +1,9 @@
 package pipeline
 
-import "github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+import (
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
 
 // File is the description of a project. Every list replaces that of a file that it extends, every mapping is merged. It
 // is large because each key of the file is a field.
@@ -168,10 +171,10 @@ const (
 	Airflow    = "airflow"
 	Make       = "make"
 
-	StableBaselines3 = "stable-baselines3"
-	CleanRL          = "cleanrl"
-	RLlib            = "rllib"
-	Custom           = "custom"
+	StableBaselines3 = keywords.StableBaselines3
+	CleanRL          = keywords.CleanRL
+	RLlib            = keywords.RLlib
+	Custom           = keywords.Custom
 
 	Fail = "fail"
 	Pass = "pass"

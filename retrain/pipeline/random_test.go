@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
@@ -321,7 +322,7 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	}
 	seen := map[string]bool{}
 	f["requirements"] = slices.DeleteFunc(list, func(x any) bool {
-		name := packageName(x.(string))
+		name := pins.Name(x.(string))
 		defer func() { seen[name] = true }()
 		return seen[name]
 	})

@@ -147,7 +147,7 @@ func installed(f *File) (packages, programs []string) {
 // artefact renders one template. The script of a stage that is not planned is left out.
 func (r *renderer) artefact(target, name, text string) {
 	model := Model{Stages: r.work.Stages, Builders: pins.Builders(r.work.File.Requirements)}
-	model.CompilesItself = slices.ContainsFunc(r.work.File.Requirements, func(s string) bool { return packageName(s) == "mujoco-py" })
+	model.CompilesItself = slices.ContainsFunc(r.work.File.Requirements, func(s string) bool { return pins.Name(s) == "mujoco-py" })
 	model.Packages, model.Programs = installed(&r.work.File)
 	file := strings.ReplaceAll(strings.TrimSuffix(name, suffix), "@project@", r.work.File.Project)
 	if base, ok := strings.CutPrefix(file, "pipeline/stages/"); ok && strings.HasSuffix(base, ".sh") {

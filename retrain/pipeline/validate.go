@@ -29,7 +29,6 @@ var (
 	trimmed     = regexp.MustCompile(`^\S(.*\S)?$`)
 	imageName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)*$`)
 	pinnedImage = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})$`)
-	requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*\])?==[0-9][A-Za-z0-9.+!_-]*$`)
 	quantity    = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi)$`)
 	ofStorage   = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi|Ti)$`)
 	envID       = regexp.MustCompile(`^([\p{L}_][\p{L}\p{N}_]*(\.[\p{L}_][\p{L}\p{N}_]*)*:)?([\p{L}\p{N}_-]+/)?[\p{L}\p{N}_.-]+$`) // as in Gymnasium's own
@@ -179,8 +178,8 @@ func validateRequirements(w *Work) {
 	seen := map[string]bool{}
 	for i, r := range w.File.Requirements {
 		path := element("requirements", i)
-		w.matches(requirement, path, r, "a package with its exact version, such as numpy==2.4.6")
-		name := packageName(r)
+		w.matches(pins.Requirement, path, r, "a package with its exact version, such as numpy==2.4.6")
+		name := pins.Name(r)
 		w.once(path, seen[name])
 		seen[name] = true
 		if name == "rewardwatch" && (w.File.Training.Telemetry || w.File.Evaluation.Telemetry) {
@@ -272,7 +271,7 @@ func validateSeeing(w *Work) {
 		w.report("algorithm.frame_stack", "must be 1 with MultiInputPolicy, because dictionaries are not stacked")
 	}
 	for _, name := range []string{"ale-py", "opencv-python"} {
-		if a.Atari && !slices.ContainsFunc(w.File.Requirements, func(r string) bool { return strings.HasPrefix(packageName(r), name) }) {
+		if a.Atari && !slices.ContainsFunc(w.File.Requirements, func(r string) bool { return strings.HasPrefix(pins.Name(r), name) }) {
 			w.report("algorithm.atari", "requires %s among the requirements, such as %s==VERSION", name, name)
 		}
 	}

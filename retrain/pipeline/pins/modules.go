@@ -1,6 +1,7 @@
 package pins
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -116,6 +117,15 @@ var separators = pattern.MustCompile(`[-_.]+`)
 // Normalized returns the name of a package as the index compares it.
 func Normalized(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
+}
+
+// Requirement matches a package with its exact version, as the file of a pipeline lists it.
+var Requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*\])?==[0-9][A-Za-z0-9.+!_-]*$`)
+
+// Name returns the normalized name of a requirement's package.
+func Name(requirement string) string {
+	name, _ := NameAndVersion(requirement)
+	return name
 }
 
 // NameAndVersion returns the normalized name of a requirement's package, without extras, and its version; "" without one.

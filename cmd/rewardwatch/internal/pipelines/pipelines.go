@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/propose"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -70,19 +71,19 @@ func newInitCommand(c *terminal.Console) *cobra.Command {
 			"pipeline file, or writes it to a new file. Replace each CHANGE-ME in it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeDirectory,
-		RunE:              func(_ *cobra.Command, args []string) error { return propose(c, args[0], file) },
+		RunE:              func(_ *cobra.Command, args []string) error { return proposeFile(c, args[0], file) },
 	}
 	cmd.Flags().StringVar(&file, "file", "", "new file to write (default: standard output)")
 	_ = cmd.MarkFlagFilename("file", extensions...)
 	return cmd
 }
 
-func propose(c *terminal.Console, dir, file string) error {
+func proposeFile(c *terminal.Console, dir, file string) error {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
-	p, err := pipeline.Propose(filepath.Base(absolute), os.DirFS(dir))
+	p, err := propose.Repository(filepath.Base(absolute), os.DirFS(dir))
 	if err != nil {
 		return fmt.Errorf("read the repository: %w", err)
 	}

@@ -1,0 +1,74 @@
+package propose
+
+import (
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
+)
+
+// maxUnknown bounds the modules of a proposal that no package is known for.
+const maxUnknown = 10
+
+// undeclared adds the packages of the modules that programs import at once and that no file declares. What no version is
+// known of is left to the person.
+func (p *dependencies) undeclared(imports []programs.Import, own func(module string) bool) {
+	unknown := 0
+	for _, x := range imports {
+		name := pins.Distribution(x.Module)
+		if own(x.Module) || pins.Standard(x.Module) || name == "setuptools" || p.provides(x.Module, name) {
+			continue
+		}
+		why := x.File + " imports it, but no file declares it"
+		switch {
+		case p.aside[name] != "": // for development only, which is not all that needs it
+			p.Packages = append(p.Packages, Declared{Name: name, Wanted: p.aside[name], Why: why + " for training", File: "no file"})
+		case pins.Known(p.python, name) || pins.Newest(p.python, pins.Package{Name: name}) != "":
+			p.need(name, why)
+		case unknown < maxUnknown && pins.Requirement.MatchString(x.Module+"==1"):
+			unknown++
+			shown := x.Module
+			if name != pins.Normalized(x.Module) { // another name than the module's
+				shown = name
+			}
+			p.Packages = append(p.Packages, Declared{Name: shown, File: x.File, Left: x.File + " imports it, but no file declares it: add its package, unless another package includes it"})
+		}
+	}
+}
+
+// provides reports whether a package that is there already has a module.
+func (p *dependencies) provides(module, name string) bool {
+	return slices.ContainsFunc(p.Packages, func(d Declared) bool {
+		other := pins.Name(d.Name)
+		return name == "tensorboard" && pins.HasTensorboard(d.Name) || other == name || other == pins.Normalized(module) || pins.IsFamily(module, other)
+	})
+}
+
+// withKeras2 are the last versions with Keras 2, which have files for Python 3.9 to 3.11.
+var withKeras2 = map[string]string{"tensorflow": "2.15.1", "tensorflow-cpu": "2.15.1", "keras": "2.15.0"}
+
+// outdated limits TensorFlow and Keras to versions that have what the programs call, where the declarations allow it.
+func (p *dependencies) outdated(library string) {
+	for i, d := range p.Packages {
+		name := pins.Name(d.Name)
+		if name == "tensorflow" && p.calls.TF1 != "" && p.limits["tensorflow"] == tf1 {
+			p.Packages[i].Why = p.calls.TF1 + " was written for TensorFlow 1"
+		}
+		generated := library != keywords.Custom && (name == "ray" || name == "gymnasium") // which the programs then do not call
+		if v, file := p.calls.Last(name); v != "" && !generated && (name != "gym" || p.imported[name] > 0) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, v) && pins.Available(p.python, name, v) {
+			p.limits[name] = "==" + v
+			p.Packages[i].Why = file + " uses functions that later versions removed"
+		}
+	}
+	if p.calls.Keras2 == "" || !slices.Contains([]string{"3.9", "3.10", "3.11"}, p.python) {
+		return
+	}
+	for i, d := range p.Packages {
+		name := pins.Name(d.Name)
+		if v := withKeras2[name]; v != "" && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(p.known(d).Wanted, v) {
+			p.limits[name] = "==" + v
+			p.Packages[i].Why = p.calls.Keras2 + " was written for Keras 2"
+		}
+	}
+}
