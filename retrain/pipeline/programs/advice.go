@@ -267,7 +267,7 @@ func (p *program) known(args []string) []string {
 		if plain && a == "with" && len(p.flags) > 0 { // settings of sacred follow
 			return args
 		}
-		valueOf := i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") && !p.isBoolean(args[i-1])
+		valueOf := i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") && !p.flags.IsBoolean(args[i-1])
 		if strings.HasPrefix(a, "-") || valueOf {
 			continue
 		}

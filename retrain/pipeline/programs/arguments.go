@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
@@ -36,15 +37,6 @@ var (
 // Known are the known values for arguments of programs.
 type Known struct{ Project, Environment, Algorithm, Steps string }
 
-// Words of a proposed command that the shell expands.
-const (
-	workItself = "$WORK"
-	workDir    = workItself + "/"
-	projectDir = "$OLDPWD/"
-	lastModel  = "$(find)" // the newest file with the extension or name that follows
-	lastDir    = "$(dir)"  // the directory of such a file
-)
-
 // Command is a proposed command with its source.
 type Command struct {
 	Words []string `json:"words"`
@@ -56,7 +48,7 @@ type Command struct {
 // arguments.
 func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string) {
 	if path.Ext(p.file) == ".ipynb" {
-		f.copied = place{copied: true, dir: path.Dir(p.file)}
+		f.copied = commandline.Place{Copied: true, Dir: path.Dir(p.file)}
 		return f.executed(p), f.left(p, f.copied), nil
 	}
 	args, model := p.base(), ""
@@ -67,13 +59,13 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		out = nil
 	}
 	if out != nil {
-		model = workDir + "model" + modules.Extension(cmp.Or(p.given(args, *out), out.Value))
-		args = setFlag(args, *out, model)
+		model = commandline.Work + "model" + modules.Extension(cmp.Or(p.flags.Given(args, *out), out.Value))
+		args = commandline.Set(args, *out, model)
 	}
 	args = f.madeInWork(p, out, onProcessor(p, f.require(p, args, k, model, false)))
 	for _, x := range p.flags {
 		switch {
-		case out != nil || !saving(x) || has(args, x):
+		case out != nil || !saving(x) || commandline.Has(args, x):
 		case x.Boolean && !x.IsOn():
 			args = append(args, x.On())
 		case slices.Equal(x.Choices, []string{"0", "1"}) && x.Value != "1":
@@ -84,17 +76,17 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		args = nil // each of the two rejects the arguments of the other
 	} else if ofHydra {
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "hydra.run.dir=") })
-		args = append(args, "hydra.run.dir="+workDir+"model")
+		args = append(args, "hydra.run.dir="+commandline.Work+"model")
 		if name := f.namedModel(p); written(f.Text[p.file]) == "" && name != "" {
-			model = cmp.Or(model, lastModel+"/"+name)
+			model = cmp.Or(model, commandline.LastModel+"/"+name)
 		}
 		model = cmp.Or(model, savedByHydra(f.Text[p.file]))
 	}
-	if x, _ := trainsBy(p); x != nil && !has(args, *x) {
+	if x, _ := trainsBy(p); x != nil && !commandline.Has(args, *x) {
 		args = append(args, x.On())
 	}
 	at := f.besideIfNeeded(p, f.placeOf(p, out == nil))
-	if at.copied {
+	if at.Copied {
 		f.copied = at
 	}
 	if model == "" {
@@ -109,12 +101,12 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 var parsesToo = pattern.MustCompile(`\bArgumentParser\(`)
 
 // left returns where a program without an argument for it leaves its model, or "" if that is unknown.
-func (f *Finder) left(p *program, at place) string {
+func (f *Finder) left(p *program, at commandline.Place) string {
 	if file := written(f.Text[p.file]); file != "" {
-		return at.directory() + file
+		return at.Directory() + file
 	}
 	if name := f.namedModel(p); name != "" {
-		return lastModel + "/" + name
+		return commandline.LastModel + "/" + name
 	}
 	return f.checkpoint(p)
 }
@@ -125,7 +117,7 @@ func (p *program) base() []string {
 	for i := 0; i < len(p.args); i++ {
 		a := p.args[i]
 		if loggingFlag.MatchString(a) {
-			if i+1 < len(p.args) && !strings.HasPrefix(p.args[i+1], "-") && !strings.Contains(a, "=") && !p.isBoolean(a) {
+			if i+1 < len(p.args) && !strings.HasPrefix(p.args[i+1], "-") && !strings.Contains(a, "=") && !p.flags.IsBoolean(a) {
 				i++
 			}
 			continue
@@ -167,10 +159,6 @@ func (p *program) ofAbsl(argument string) string {
 	return longer + "=" + value
 }
 
-func (p *program) isBoolean(name string) bool {
-	return slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Is(name) && x.Boolean })
-}
-
 // output returns the argument of a training for the place of its model, or nil.
 func (f *Finder) output(p *program) *modules.Option {
 	saved := saves.Places(p.text)
@@ -187,7 +175,7 @@ func (f *Finder) output(p *program) *modules.Option {
 		if strings.HasPrefix(x.Key(), "model_path") && saves.OnlyLoads(p.text, x.Key()) {
 			continue
 		}
-		if x.OfHydra() && x.Value == "" && !x.Required && !has(p.args, x) && !saves.By(p.text, x.Name) { // it may be the model to continue from
+		if x.OfHydra() && x.Value == "" && !x.Required && !commandline.Has(p.args, x) && !saves.By(p.text, x.Name) { // it may be the model to continue from
 			continue
 		}
 		j := slices.IndexFunc(firstOf, func(word string) bool { return strings.HasPrefix(x.Key(), word) })
@@ -267,18 +255,18 @@ func written(text string) string {
 func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []string) Command {
 	args := p.base()
 	at := cmp.Or(f.input(p), saves.LoadedBy(f.reached(p), p.flags))
-	place := workDir + "model"
+	place := commandline.Work + "model"
 	if at != nil {
-		example := p.given(args, *at)
+		example := p.flags.Given(args, *at)
 		directory := ofDirectory.MatchString(at.Key()) && !saves.LoadsFile(p.text, at.Key())
 		place = f.newest(p, cmp.Or(example, at.Value))
-		if after, ok := strings.CutPrefix(place, lastModel); ok && directory && modules.Extension(cmp.Or(example, at.Value)) == "" {
-			place = lastDir + after
+		if after, ok := strings.CutPrefix(place, commandline.LastModel); ok && directory && modules.Extension(cmp.Or(example, at.Value)) == "" {
+			place = commandline.LastDir + after
 		}
-		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !directory {
+		if strings.HasPrefix(place, commandline.LastModel) && f.leavesDirectory() && !directory {
 			model = place
 		}
-		if strings.HasPrefix(model, lastModel) && directory { // the argument is for a directory
+		if strings.HasPrefix(model, commandline.LastModel) && directory { // the argument is for a directory
 			model = ""
 		}
 		model = f.below(*at, model)
@@ -286,27 +274,27 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 		args, inParts = f.inParts(p, *at, args, model)
 		missing := example == "" && (!at.Position && at.Required || at.Value == "" && !at.Required || !at.Position && f.committed(p, *at)) // otherwise, the default is where the training leaves the model
 		if !inParts && (model != "" && (example != "" || !at.Position || !at.Required) || missing || f.isExample(example)) {
-			args = p.give(args, *at, cmp.Or(model, place))
+			args = p.flags.Give(args, *at, cmp.Or(model, place))
 		}
 	}
 	for _, a := range trained { // a page uses the same place in both commands
-		if name, value, ok := strings.Cut(a, "="); ok && strings.HasPrefix(value, workDir) && has(args, modules.Option{Name: name}) {
-			args = setFlag(args, modules.Option{Name: name, Joined: true}, value)
+		if name, value, ok := strings.Cut(a, "="); ok && strings.HasPrefix(value, commandline.Work) && commandline.Has(args, modules.Option{Name: name}) {
+			args = commandline.Set(args, modules.Option{Name: name, Joined: true}, value)
 		}
 	}
 	args = f.resultsInWork(p, at, f.ofTraining(p, at, args))
 	args = f.madeInWork(p, at, onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true)))
 	for _, x := range p.flags {
 		switch {
-		case has(args, x):
+		case commandline.Has(args, x):
 		case x.Boolean && noDisplay.MatchString(x.Key()) && !x.IsOn():
 			args = append(args, x.On())
 		case !x.Position && x.Value == "human" && (len(x.Choices) == 0 || slices.Contains(x.Choices, "rgb_array")): // opens a window
 			args = append(args, x.Words("rgb_array")...)
 		}
 	}
-	if hydraMain.MatchString(f.Text[p.file]) && slices.ContainsFunc(args, expands) {
-		args = append(args, "hydra.run.dir="+workDir+"evaluation")
+	if hydraMain.MatchString(f.Text[p.file]) && slices.ContainsFunc(args, commandline.Expands) {
+		args = append(args, "hydra.run.dir="+commandline.Work+"evaluation")
 	}
 	c := f.proposed(p, args, f.placeOfEvaluation(p, args), false)
 	c.Notes = append(c.Notes, saves.OnlyThere(f.withImports(p), f.Text, p.flags)...)
@@ -316,7 +304,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 // below returns the directory of the model below the one that is passed to the training, if the defaults of both
 // programs show that the training creates it.
 func (f *Finder) below(at modules.Option, model string) string {
-	if len(f.trained) == 0 || at.Value == "" || !strings.HasPrefix(model, workDir) {
+	if len(f.trained) == 0 || at.Value == "" || !strings.HasPrefix(model, commandline.Work) {
 		return model
 	}
 	out := f.output(&f.trained[0])
@@ -324,76 +312,25 @@ func (f *Finder) below(at modules.Option, model string) string {
 		return model
 	}
 	rest, ok := strings.CutPrefix(path.Clean(at.Value), path.Clean(out.Value)+"/")
-	if !ok || modules.Extension(rest) != "" || !modules.Printable(rest) || expands(rest) {
+	if !ok || modules.Extension(rest) != "" || !modules.Printable(rest) || commandline.Expands(rest) {
 		return model
 	}
 	return model + "/" + rest
 }
 
 // placeOfEvaluation returns where an evaluation runs. If it is the program of the training, it is the same place.
-func (f *Finder) placeOfEvaluation(p *program, args []string) place {
+func (f *Finder) placeOfEvaluation(p *program, args []string) commandline.Place {
 	same := len(f.trained) > 0 && f.trained[0].file == p.file && f.output(&f.trained[0]) == nil
-	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands) || pytext.MakesDirectories(f.Text[p.file]))
+	at := f.placeOf(p, same || !slices.ContainsFunc(args, commandline.Expands) || pytext.MakesDirectories(f.Text[p.file]))
 	switch {
-	case f.copied.copied && (f.copied.dir == "." || f.copied.dir == path.Dir(p.file)) && !slices.ContainsFunc(args, expands) && f.readsWritten(p):
+	case f.copied.Copied && (f.copied.Dir == "." || f.copied.Dir == path.Dir(p.file)) && !slices.ContainsFunc(args, commandline.Expands) && f.readsWritten(p):
 		return f.copied
-	case f.copied.copied:
+	case f.copied.Copied:
 		return f.besideIfNeeded(p, at)
-	case at.copied: // there is no copy
-		return place{}
+	case at.Copied: // there is no copy
+		return commandline.Place{}
 	}
 	return at
-}
-
-// given returns the value that args have for an argument of a program, or "".
-func (p *program) given(args []string, x modules.Option) string {
-	i := p.index(args, x)
-	if i < 0 {
-		return ""
-	}
-	if _, value, ok := strings.Cut(args[i], "="); ok && !x.Position {
-		return value
-	}
-	return args[i]
-}
-
-// give sets an argument of a program in args.
-func (p *program) give(args []string, x modules.Option, value string) []string {
-	if i := p.index(args, x); i >= 0 && x.Position {
-		out := slices.Clone(args)
-		out[i] = value
-		return out
-	}
-	return setFlag(args, x, value)
-}
-
-// index returns where args have the value of an argument of a program, or -1.
-func (p *program) index(args []string, x modules.Option) int {
-	before := 0 // number of preceding positional arguments
-	for _, y := range p.flags {
-		if y.Position && y.Name == x.Name {
-			break
-		}
-		before += boolean(y.Position)
-	}
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		isFlag, joined := strings.HasPrefix(a, "-"), strings.Contains(a, "=")
-		switch {
-		case !x.Position && has([]string{a}, x) && joined:
-			return i
-		case !x.Position && has([]string{a}, x):
-			return min(i+1, len(args)-1)
-		case isFlag && !joined && !p.isBoolean(a):
-			i++ // skip its value
-		case isFlag || !x.Position:
-		case before == 0:
-			return i
-		default:
-			before--
-		}
-	}
-	return -1
 }
 
 var ofModel = pattern.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|nn|safetensors|msgpack|d3|tar|keras|weights|model|cleanrl_model)$`)
@@ -402,7 +339,7 @@ var ofModel = pattern.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|np
 // machine or of the repository, or a file that the training does not mention.
 func (f *Finder) isExample(place string) bool {
 	switch {
-	case place == "" || expands(place) || noModel.MatchString(place):
+	case place == "" || commandline.Expands(place) || noModel.MatchString(place):
 		return false
 	case strings.HasPrefix(place, "/") || strings.HasPrefix(place, "~") || f.exists(path.Clean(place)):
 		return true
@@ -426,9 +363,9 @@ func (f *Finder) newest(p *program, example string) string {
 		extension = ".zip"
 	}
 	if extension == "" {
-		return workDir + "model"
+		return commandline.Work + "model"
 	}
-	return lastModel + extension
+	return commandline.LastModel + extension
 }
 
 // savesZip matches imports of the libraries whose models have the extension .zip, which programs need not mention.
@@ -456,13 +393,13 @@ var (
 // onProcessor adds the arguments without which a program fails if there is no GPU.
 func onProcessor(p *program, args []string) []string {
 	for _, x := range p.flags {
-		if !x.Boolean && !x.Position && deviceFlag.MatchString(x.Key()) && ofCUDA.MatchString(x.Value) && !has(args, x) {
+		if !x.Boolean && !x.Position && deviceFlag.MatchString(x.Key()) && ofCUDA.MatchString(x.Value) && !commandline.Has(args, x) {
 			args = append(args, x.Words("cpu")...)
 		}
-		if x.Boolean && x.IsOn() && x.Joined && !x.OfHydra() && ofGPU.MatchString(x.Key()) && !has(args, x) { // a flag of absl
+		if x.Boolean && x.IsOn() && x.Joined && !x.OfHydra() && ofGPU.MatchString(x.Key()) && !commandline.Has(args, x) { // a flag of absl
 			args = append(args, x.Words("false")...)
 		}
-		if !x.Boolean && !x.Position && numberGPU.MatchString(x.Key()) && x.Value != "" && x.Value != "-1" && noGPU.MatchString(x.Help) && !has(args, x) {
+		if !x.Boolean && !x.Position && numberGPU.MatchString(x.Key()) && x.Value != "" && x.Value != "-1" && noGPU.MatchString(x.Help) && !commandline.Has(args, x) {
 			args = append(args, x.Words("-1")...)
 		}
 	}
@@ -505,46 +442,13 @@ func (f *Finder) input(p *program) *modules.Option {
 	return &p.flags[best]
 }
 
-// has reports whether args set an argument.
-func has(args []string, x modules.Option) bool {
-	if x.Position {
-		return false
-	}
-	return slices.ContainsFunc(args, func(a string) bool {
-		name, _, _ := strings.Cut(a, "=")
-		return (strings.HasPrefix(name, "-") || x.OfHydra()) && x.Is(name)
-	})
-}
-
-// expands reports whether a shell must expand a word.
-func expands(word string) bool {
-	return strings.Contains(word, workDir) || strings.Contains(word, lastModel) || strings.Contains(word, lastDir)
-}
-
-// setFlag sets an argument in args.
-func setFlag(args []string, x modules.Option, value string) []string {
-	for i, a := range args {
-		if !has([]string{a}, x) {
-			continue
-		}
-		out := slices.Clone(args)
-		if name, _, ok := strings.Cut(a, "="); ok {
-			out[i] = name + "=" + value
-		} else if i+1 < len(out) {
-			out[i+1] = value
-		}
-		return out
-	}
-	return append(args, x.Words(value)...)
-}
-
 // require adds the arguments that a program requires.
 func (f *Finder) require(p *program, args []string, k Known, model string, evaluation bool) []string {
-	places := positions(p, args)
+	places := p.flags.Positions(args)
 	var ordered []string
 	for _, x := range p.flags {
 		wanted := x.Required || x.Value == "" && !x.Boolean && configFlag.MatchString(x.Key()) && x.Position
-		if x.Boolean || !wanted && !opensAlways(p.text, x) || !x.Position && has(args, x) {
+		if x.Boolean || !wanted && !opensAlways(p.text, x) || !x.Position && commandline.Has(args, x) {
 			continue
 		}
 		if x.Position && places > 0 { // a page has given it
@@ -571,21 +475,6 @@ func opensAlways(text string, x modules.Option) bool {
 	return pattern.MustCompile(`\b(?:open|load\w*|read\w*|Path|join)\([^()\n]*`+key).MatchString(text) && !pattern.MustCompile(`\b(?:if|or)\b[^\n]*`+key).MatchString(text)
 }
 
-// positions counts the positional arguments in args.
-func positions(p *program, args []string) int {
-	n := 0
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case !strings.HasPrefix(a, "-"):
-			n++
-		case strings.Contains(a, "="), p.isBoolean(a):
-		default:
-			i++
-		}
-	}
-	return n
-}
-
 // value returns what to pass for an argument that a program requires.
 func (f *Finder) value(p *program, x modules.Option, k Known, model string, evaluation bool) string {
 	key := x.Key()
@@ -601,7 +490,7 @@ func (f *Finder) value(p *program, x modules.Option, k Known, model string, eval
 		return k.Algorithm
 	case evaluation && readsFrom.MatchString(key), !evaluation && savesTo.MatchString(key):
 		if model == "" {
-			model = workDir + "model"
+			model = commandline.Work + "model"
 		}
 		return model
 	case configFlag.MatchString(key):
@@ -609,10 +498,10 @@ func (f *Finder) value(p *program, x modules.Option, k Known, model string, eval
 			if rest, ok := strings.CutPrefix(c, saves.DirectoryBefore(p.text, key)); ok && rest != c {
 				return rest
 			}
-			return projectDir + c
+			return commandline.Project + c
 		}
 	case savesTo.MatchString(key):
-		return workDir + "evaluation"
+		return commandline.Work + "evaluation"
 	case stepsFlag.MatchString(key) && k.Steps != "":
 		return k.Steps
 	case nameFlag.MatchString(key):
@@ -653,30 +542,30 @@ func configuration(yaml []string, p *program) string {
 }
 
 // proposed returns the command that runs a program at a place.
-func (f *Finder) proposed(p *program, args []string, at place, training bool) Command {
+func (f *Finder) proposed(p *program, args []string, at commandline.Place, training bool) Command {
 	start := slices.Clone(p.start)
 	all := append(slices.Clone(p.path), args...)
 	for _, x := range p.flags { // relative defaults do not refer to $WORK
-		if x.Position || has(args, x) {
+		if x.Position || commandline.Has(args, x) {
 			continue
 		}
 		switch beside := path.Join(path.Dir(p.file), x.Value); {
-		case at.work && f.isFile(x.Value):
+		case at.Work && f.isFile(x.Value):
 			all = append(all, x.Words(x.Value)...)
-		case !f.isFile(x.Value) && beside != x.Value && f.isFile(beside) && !at.copied: // its pages are for another directory
+		case !f.isFile(x.Value) && beside != x.Value && f.isFile(beside) && !at.Copied: // its pages are for another directory
 			all = append(all, x.Words(beside)...)
 		}
 	}
-	if at.work {
+	if at.Work {
 		all = f.inputs(p, all)
 	}
 	for i, a := range all {
 		all[i] = f.fromPlace(p, a, at)
 	}
 	switch {
-	case at.work && strings.HasSuffix(start[0], ".py"):
-		start[0] = projectDir + start[0]
-	case at.copied && at.dir != ".":
+	case at.Work && strings.HasSuffix(start[0], ".py"):
+		start[0] = commandline.Project + start[0]
+	case at.Copied && at.Dir != ".":
 		start[0] = path.Base(start[0])
 	}
 	words := f.withVariables(p, slices.Concat([]string{"python"}, start, all))
@@ -684,22 +573,12 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	if p.from != "" && p.from != p.file {
 		from = p.from
 	}
-	if at == (place{}) && !slices.ContainsFunc(words, expands) && f.nestedPaths(p, at) == "" && f.home(p) == "" {
+	if at == (commandline.Place{}) && !slices.ContainsFunc(words, commandline.Expands) && f.nestedPaths(p, at) == "" && f.home(p) == "" {
 		return Command{words, from, p.notes(args)}
 	}
-	at.source = f.importsSource(p)
-	before := at.enter(training) + f.forgets(p, at, training) + f.home(p) + f.nestedPaths(p, at) + f.makes(p, at)
-	return Command{shellLine(before, words), from, p.notes(args)}
-}
-
-// shellLine returns a command in which a shell executes before, and then replaces itself with words.
-func shellLine(before string, words []string) []string {
-	var line strings.Builder
-	line.WriteString(before + "exec")
-	for _, w := range words {
-		line.WriteString(" " + inShell(w))
-	}
-	return []string{"sh", "-c", line.String()}
+	at.Source = f.importsSource(p)
+	before := at.Enter(training) + f.forgets(p, at, training) + f.home(p) + f.nestedPaths(p, at) + f.makes(p, at)
+	return Command{commandline.Shell(before, words), from, p.notes(args)}
 }
 
 // notes returns remarks on the arguments of a command: the page that recommends them, and the GPU that the program
@@ -715,7 +594,7 @@ func (p *program) notes(args []string) []string {
 		}
 	}
 	for _, x := range p.flags {
-		if gpu := cmp.Or(p.given(p.args, x), x.Value); !x.Boolean && ofCUDA.MatchString(gpu) && strings.HasPrefix(p.given(args, x), "cpu") {
+		if gpu := cmp.Or(p.flags.Given(p.args, x), x.Value); !x.Boolean && ofCUDA.MatchString(gpu) && strings.HasPrefix(p.flags.Given(args, x), "cpu") {
 			out = append(out, x.Name+" is "+gpu+" in the project, which requires training.gpu")
 		}
 	}
@@ -728,23 +607,23 @@ var ofInputs = pattern.MustCompile(`(?:^|_)(?:data|datasets?|demos?|inputs?|asse
 // inputs sets the arguments for input directories of the repository to their paths in the project.
 func (f *Finder) inputs(p *program, args []string) []string {
 	for _, x := range p.flags {
-		dir := strings.TrimPrefix(path.Clean(cmp.Or(p.given(args, x), x.Value)), "./")
+		dir := strings.TrimPrefix(path.Clean(cmp.Or(p.flags.Given(args, x), x.Value)), "./")
 		if x.Boolean || x.Position || dir == "." || !ofInputs.MatchString(x.Key()) || pytext.OfResults.MatchString(x.Key()+" "+dir) || !f.isDirectory(dir) {
 			continue
 		}
-		args = setFlag(args, x, projectDir+dir)
+		args = commandline.Set(args, x, commandline.Project+dir)
 	}
 	return args
 }
 
 // fromPlace returns an argument with the path of a repository file adapted to the place where the program runs.
-func (f *Finder) fromPlace(p *program, argument string, at place) string {
+func (f *Finder) fromPlace(p *program, argument string, at commandline.Place) string {
 	name, value, ok := strings.Cut(argument, "=")
 	if !ok {
 		name, value = "", argument
 	}
-	plain := strings.TrimPrefix(value, projectDir)
-	if at.copied && at.dir != "." && f.exists(path.Join(at.dir, plain)) {
+	plain := strings.TrimPrefix(value, commandline.Project)
+	if at.Copied && at.Dir != "." && f.exists(path.Join(at.Dir, plain)) {
 		return argument
 	}
 	if beside := path.Join(path.Dir(p.file), plain); !f.exists(path.Clean(plain)) && fs.ValidPath(beside) && f.isFile(beside) {
@@ -753,10 +632,10 @@ func (f *Finder) fromPlace(p *program, argument string, at place) string {
 	switch {
 	case !f.exists(path.Clean(plain)) && !leftOut(plain):
 		return argument
-	case at.work:
-		plain = projectDir + path.Clean(plain)
-	case at.copied && at.dir != ".":
-		plain = copyDir + path.Clean(plain)
+	case at.Work:
+		plain = commandline.Project + path.Clean(plain)
+	case at.Copied && at.Dir != ".":
+		plain = commandline.Copy + path.Clean(plain)
 	}
 	if ok {
 		return name + "=" + plain
@@ -797,35 +676,6 @@ func (f *Finder) withVariables(p *program, words []string) []string {
 // leftOut reports whether an argument names a settings file, which a source distribution may omit.
 func leftOut(value string) bool {
 	return strings.Contains(value, "/") && !strings.HasPrefix(value, "/") && !strings.Contains(value, "..") && modules.PlainWord.MatchString(value) && isSettings(value)
-}
-
-// inShell quotes a word for a shell, except for the directories and commands that the shell must expand.
-func inShell(w string) string {
-	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || modules.PlainWord.MatchString(before)) && (extension == lastOfRay || modules.PlainWord.MatchString(extension)) {
-		name := `"*` + extension + `"`
-		if strings.HasPrefix(extension, "/") {
-			name = extension[1:]
-			if extension == lastOfRay {
-				name = `"` + name + `"`
-			}
-		}
-		return before + `"$(find "$WORK" -name ` + name + ` -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`
-	}
-	if before, extension, ok := strings.Cut(w, lastDir); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(extension) {
-		return before + `"$(dirname ` + inShell(lastModel+extension) + `)"`
-	}
-	if before, ok := strings.CutSuffix(w, workItself); ok && (before == "" || modules.PlainWord.MatchString(before)) {
-		return before + `"` + workItself + `"`
-	}
-	for _, dir := range []string{workDir, projectDir} {
-		if before, after, ok := strings.Cut(w, dir); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(after) {
-			return before + `"` + dir + after + `"`
-		}
-	}
-	if modules.PlainWord.MatchString(w) {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
 // isFile reports whether a text is the path of a file, relative to the root of the repository.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -65,7 +66,7 @@ func evaluatesBy(p *program, args []string) bool {
 		name, _, _ := strings.Cut(a, "=")
 		if strings.HasPrefix(name, "-") && readsFrom.MatchString(modules.Option{Name: name}.Key()) {
 			x := chooser(p)
-			return x != nil && has(args, *x)
+			return x != nil && commandline.Has(args, *x)
 		}
 	}
 	return false

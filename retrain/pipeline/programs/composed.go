@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
@@ -14,7 +15,7 @@ import (
 // path.
 func (f *Finder) inParts(p *program, at modules.Option, args []string, model string) ([]string, bool) {
 	text := f.Text[p.file]
-	if modules.Extension(model) == "" || !strings.HasPrefix(model, workDir) {
+	if modules.Extension(model) == "" || !strings.HasPrefix(model, commandline.Work) {
 		return args, false
 	}
 	if suffix, ok := pytext.Above(text, at.Key()); ok {
@@ -24,8 +25,8 @@ func (f *Finder) inParts(p *program, at modules.Option, args []string, model str
 	if !ok {
 		return args, false
 	}
-	if dir := path.Dir(model); dir != strings.TrimSuffix(workDir, "/") || at.Value != "" && at.Value != "." {
-		args = p.give(args, at, dir)
+	if dir := path.Dir(model); dir != strings.TrimSuffix(commandline.Work, "/") || at.Value != "" && at.Value != "." {
+		args = p.flags.Give(args, at, dir)
 	}
 	for _, x := range p.flags {
 		if x.Boolean || x.Name == at.Name || !regexp.MustCompile(`(?:^|\W)`+ofKey(x)+`(?:\W|$)`).MatchString(code) {
@@ -49,8 +50,8 @@ var suffixOf = regexp.MustCompile(`(\.[a-z0-9]+)["']?\s*$`)
 // default.
 func (p *program) named(args []string, x modules.Option, model, suffix string) []string {
 	name := strings.TrimSuffix(path.Base(model), suffix)
-	if p.given(args, x) == name || !has(args, x) && x.Value == name {
+	if p.flags.Given(args, x) == name || !commandline.Has(args, x) && x.Value == name {
 		return args
 	}
-	return p.give(args, x, name)
+	return p.flags.Give(args, x, name)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -66,11 +67,11 @@ func (f *Finder) madeInWork(p *program, model *modules.Option, args []string) []
 	}
 	for _, m := range made.FindAllStringSubmatch(p.text, modules.MaxMatches) {
 		i := slices.IndexFunc(p.flags, func(x modules.Option) bool { return !x.Position && !x.Boolean && x.Key() == strings.Join(m[1:], "") })
-		if i < 0 || p.flags[i].Name == model.Name || has(args, p.flags[i]) {
+		if i < 0 || p.flags[i].Name == model.Name || commandline.Has(args, p.flags[i]) {
 			continue
 		}
-		if to := path.Clean(p.flags[i].Value); to != "." && !path.IsAbs(to) && !f.isDirectory(to) && !strings.HasPrefix(to, "..") && modules.Printable(to) && !expands(to) {
-			args = append(args, p.flags[i].Words(workDir+to)...)
+		if to := path.Clean(p.flags[i].Value); to != "." && !path.IsAbs(to) && !f.isDirectory(to) && !strings.HasPrefix(to, "..") && modules.Printable(to) && !commandline.Expands(to) {
+			args = append(args, p.flags[i].Words(commandline.Work+to)...)
 		}
 	}
 	return args

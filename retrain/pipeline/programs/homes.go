@@ -3,6 +3,7 @@ package programs
 import (
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
@@ -14,9 +15,6 @@ var (
 	// ofTrainers matches the agents of Ray before 2.3. Before 2.0, their checkpoints are files.
 	ofTrainers = pattern.MustCompile(`\bray\.rllib\.agents\b`)
 )
-
-// lastOfRay is the name of the newest checkpoint file of Ray before 2.0. It does not match the checkpoint's metadata.
-const lastOfRay = "/checkpoint-*[0-9]"
 
 // usesHome reports whether a program leaves its results in the home directory, which is not kept.
 func (f *Finder) usesHome(p *program) bool {
@@ -39,7 +37,7 @@ func (f *Finder) checkpoint(p *program) string {
 	case !f.usesHome(p):
 		return ""
 	case slices.ContainsFunc(f.textsOf(p), ofTrainers.MatchString):
-		return lastModel + lastOfRay
+		return commandline.LastModel + commandline.LastOfRay
 	}
-	return lastDir + "/algorithm_state.pkl"
+	return commandline.LastDir + "/algorithm_state.pkl"
 }

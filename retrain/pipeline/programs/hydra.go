@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
@@ -71,7 +72,7 @@ func (f *Finder) Settings() []Setting {
 	p := &f.trained[0]
 	var names []string
 	for _, x := range p.flags {
-		value := strings.TrimPrefix(cmp.Or(p.given(p.args, x), x.Value), "./")
+		value := strings.TrimPrefix(cmp.Or(p.flags.Given(p.args, x), x.Value), "./")
 		switch {
 		case x.Boolean:
 		case configFlag.MatchString(x.Key()) && (value != "" || x.Required || x.Position):
@@ -232,9 +233,9 @@ func savedByHydra(text string) string {
 	file := written(text)
 	switch {
 	case file == "":
-		return workDir + "model"
+		return commandline.Work + "model"
 	case staysThere.MatchString(text):
 		return file
 	}
-	return workDir + "model/" + strings.TrimPrefix(file, workDir)
+	return commandline.Work + "model/" + strings.TrimPrefix(file, commandline.Work)
 }

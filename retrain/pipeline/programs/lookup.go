@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
@@ -169,13 +170,13 @@ func (l *lookup) argument(u use, name string) (literals.Value, bool) {
 	if i < 0 {
 		return literals.Value{}, false
 	}
-	x, text := flags[i], l.program.given(l.program.args, flags[i])
+	x, text := flags[i], l.program.flags.Given(l.program.args, flags[i])
 	l.source = l.program.file
-	if text != "" || has(l.program.args, x) {
+	if text != "" || commandline.Has(l.program.args, x) {
 		l.source = cmp.Or(l.program.page, l.program.file)
 	}
 	switch {
-	case x.Boolean && has(l.program.args, x):
+	case x.Boolean && commandline.Has(l.program.args, x):
 		return literals.Value{Kind: literals.Bool, Number: 1}, !strings.HasPrefix(x.Key(), "no_")
 	case modules.NumberAlone.MatchString(text):
 		return literals.Of(text, l.names(u.file, u.at))
@@ -283,7 +284,7 @@ func (f *Finder) Steps() (number, from string) {
 	l := f.lookup(&f.trained[0])
 	file := l.program.file
 	for _, x := range l.program.flags {
-		n := literals.NumberOf(l.program.given(l.program.args, x), l.names(file, 0))
+		n := literals.NumberOf(l.program.flags.Given(l.program.args, x), l.names(file, 0))
 		if ofSteps.MatchString(x.Key()) && n >= 1 && n < 1e13 {
 			return strconv.FormatInt(int64(n), 10), cmp.Or(l.program.page, file)
 		}
@@ -306,7 +307,7 @@ var (
 func (l *lookup) ofEpochs() float64 {
 	epochs, each, given := 0.0, 0.0, false
 	for _, x := range l.program.flags {
-		text := l.program.given(l.program.args, x)
+		text := l.program.flags.Given(l.program.args, x)
 		n := literals.NumberOf(cmp.Or(text, x.Value), l.names(l.program.file, 0))
 		switch {
 		case epochsFlag.MatchString(x.Key()):

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
@@ -41,14 +42,14 @@ func (f *Finder) nest() {
 }
 
 // nestedPaths returns a shell command that puts the nested packages that a program uses on the module path, or "".
-func (f *Finder) nestedPaths(p *program, at place) string {
+func (f *Finder) nestedPaths(p *program, at commandline.Place) string {
 	r := f.reach()
 	r.followAll([]string{p.file})
 	var paths strings.Builder
 	for _, dir := range f.Nested {
 		for file := range r.seen {
 			if strings.HasPrefix(file, dir) && !strings.HasPrefix(p.file, dir) {
-				paths.WriteString(at.project() + strings.TrimSuffix(dir, "/") + ":")
+				paths.WriteString(at.Project() + strings.TrimSuffix(dir, "/") + ":")
 				break
 			}
 		}
@@ -57,17 +58,6 @@ func (f *Finder) nestedPaths(p *program, at place) string {
 		return ""
 	}
 	return `export PYTHONPATH="` + paths.String() + `$PYTHONPATH" && `
-}
-
-// project returns the directory of the project as seen from a place, with a trailing slash.
-func (a place) project() string {
-	switch {
-	case a.copied && a.dir != ".":
-		return copyDir
-	case a.work:
-		return projectDir
-	}
-	return "$PWD/"
 }
 
 var (
@@ -101,13 +91,13 @@ var savesInside = pattern.MustCompile(`(?:\.save|_save|save_\w+|\.dump|\bsave|\.
 
 // makes returns a shell command that creates the directories into which a program in $WORK writes, or "". It returns ""
 // if any code of the program creates directories.
-func (f *Finder) makes(p *program, at place) string {
-	if !at.work && !at.copied {
+func (f *Finder) makes(p *program, at commandline.Place) string {
+	if !at.Work && !at.Copied {
 		return ""
 	}
 	var dirs []string
 	add := func(dir string) {
-		missing := at.work || !f.isDirectory(path.Join(at.dir, dir))
+		missing := at.Work || !f.isDirectory(path.Join(at.Dir, dir))
 		if missing && !slices.Contains(dirs, dir) && len(dirs) < maxNested {
 			dirs = append(dirs, dir)
 		}

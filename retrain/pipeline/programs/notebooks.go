@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
@@ -56,7 +57,7 @@ func (f *Finder) ofNotebook(p *program) bool {
 // executed returns the command that runs a notebook in a copy of the project, because notebooks write to their own
 // directory.
 func (f *Finder) executed(p *program) Command {
-	words := f.withVariables(p, []string{"python", "-m", "nbconvert", "--to", "notebook", "--execute", "--ExecutePreprocessor.timeout=-1", "--ExecutePreprocessor.kernel_name=python3", "--output-dir=" + workItself, path.Base(p.file)})
-	before := f.copied.enter(true) + f.forgets(p, f.copied, true) + f.home(p) + f.nestedPaths(p, f.copied)
-	return Command{shellLine(before, words), p.file, f.asides(p, nil, f.savesNothing(p))}
+	words := f.withVariables(p, []string{"python", "-m", "nbconvert", "--to", "notebook", "--execute", "--ExecutePreprocessor.timeout=-1", "--ExecutePreprocessor.kernel_name=python3", "--output-dir=" + commandline.WorkItself, path.Base(p.file)})
+	before := f.copied.Enter(true) + f.forgets(p, f.copied, true) + f.home(p) + f.nestedPaths(p, f.copied)
+	return Command{commandline.Shell(before, words), p.file, f.asides(p, nil, f.savesNothing(p))}
 }

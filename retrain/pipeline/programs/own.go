@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
@@ -46,11 +47,11 @@ func (f *Finder) ofTraining(p *program, at *modules.Option, args []string) []str
 	texts := f.textsOf(&f.trained[0])
 	for _, x := range p.flags {
 		name := path.Base(x.Value)
-		if x.Boolean || x.Position || has(args, x) || at != nil && x.Name == at.Name || !ofModel.MatchString(name) || !f.committed(p, x) {
+		if x.Boolean || x.Position || commandline.Has(args, x) || at != nil && x.Name == at.Name || !ofModel.MatchString(name) || !f.committed(p, x) {
 			continue
 		}
 		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, name) }) {
-			args = append(args, x.Words(lastModel+"/"+name)...)
+			args = append(args, x.Words(commandline.LastModel+"/"+name)...)
 		}
 	}
 	return args
@@ -59,12 +60,12 @@ func (f *Finder) ofTraining(p *program, at *modules.Option, args []string) []str
 // resultsInWork redirects the output of an evaluation to $WORK if it is the program of the training, because the
 // project's own directory is read-only.
 func (f *Finder) resultsInWork(p *program, model *modules.Option, args []string) []string {
-	if model == nil || len(f.trained) == 0 || f.trained[0].file != p.file || !slices.Equal(f.trained[0].path, p.path) || f.output(p) == nil || !slices.ContainsFunc(args, expands) {
+	if model == nil || len(f.trained) == 0 || f.trained[0].file != p.file || !slices.Equal(f.trained[0].path, p.path) || f.output(p) == nil || !slices.ContainsFunc(args, commandline.Expands) {
 		return args
 	}
 	out := f.output(p)
-	if x := *out; x.Name != model.Name && !x.Position && !has(args, x) && !path.IsAbs(x.Value) && !saves.ReadsAt(p.text, x.Key()) {
-		args = append(args, x.Words(workDir+"evaluation")...)
+	if x := *out; x.Name != model.Name && !x.Position && !commandline.Has(args, x) && !path.IsAbs(x.Value) && !saves.ReadsAt(p.text, x.Key()) {
+		args = append(args, x.Words(commandline.Work+"evaluation")...)
 	}
 	return args
 }
@@ -82,5 +83,5 @@ func (p *program) turnsGPUOn(i int) bool {
 	if !isOne.MatchString(a) || !ofGPU.MatchString(modules.Option{Name: a}.Key()) {
 		return false
 	}
-	return p.isBoolean(a) || len(p.flags) == 0 && (i+1 == len(p.args) || strings.HasPrefix(p.args[i+1], "-"))
+	return p.flags.IsBoolean(a) || len(p.flags) == 0 && (i+1 == len(p.args) || strings.HasPrefix(p.args[i+1], "-"))
 }

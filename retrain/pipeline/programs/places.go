@@ -6,69 +6,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// place is the directory in which a program runs. The project's own directory is read-only in the image.
-type place struct {
-	work   bool   // in $WORK
-	copied bool   // in a copy of the project in $WORK, because it reads files there and writes next to them
-	dir    string // directory in the copy
-	source bool   // whether the program imports from src, which must then be that of the copy
-}
-
-// copyDir is the copy of the project.
-const copyDir = workDir + "project/"
-
 // placeOf returns where a program runs. If it writes to its working directory, this is $WORK, or a copy of the project
 // if it also reads files from there.
-func (f *Finder) placeOf(p *program, writes bool) place {
+func (f *Finder) placeOf(p *program, writes bool) commandline.Place {
 	switch beside := writes && f.readsBeside(p); {
 	case !writes, beside && hydraMain.MatchString(f.Text[p.file]): // its directory is an argument
-		return place{}
+		return commandline.Place{}
 	case f.readsAbove(p):
-		return place{copied: true, dir: path.Dir(p.file)}
+		return commandline.Place{Copied: true, Dir: path.Dir(p.file)}
 	case beside:
-		return place{copied: true, dir: "."}
+		return commandline.Place{Copied: true, Dir: "."}
 	}
-	return place{work: true}
-}
-
-// directory returns the directory of a place, with a trailing slash.
-func (a place) directory() string {
-	switch {
-	case a.copied && a.dir != ".":
-		return copyDir + a.dir + "/"
-	case a.copied:
-		return copyDir
-	}
-	return workDir
-}
-
-// enter returns the shell commands that change to the place. Only the training creates the copy.
-func (a place) enter(training bool) string {
-	switch to := strings.TrimSuffix(a.directory(), "/"); {
-	case a.copied && training:
-		return `cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "` + to + `" && ` + a.imports() // $WORK may be in the repository
-	case a.copied, a.work:
-		return `cd "` + to + `" && ` + a.imports()
-	}
-	return ""
-}
-
-// imports returns a shell command that makes a program in a copy import the modules of the copy, whose code finds its
-// files relative to itself.
-func (a place) imports() string {
-	switch {
-	case !a.copied || !a.source:
-		return ""
-	case a.dir != ".":
-		return `export PYTHONPATH="$WORK/project:$WORK/project/src" && `
-	}
-	return `export PYTHONPATH="$PWD:$PWD/src" && `
+	return commandline.Place{Work: true}
 }
 
 // importsSource reports whether a program is in src and is run as a module, or imports files from src.
@@ -164,12 +120,12 @@ var (
 
 // besideIfNeeded returns the given place of a program, or the copy of the project in $WORK if it writes into
 // directories of the repository.
-func (f *Finder) besideIfNeeded(p *program, at place) place {
-	if !at.copied && pytext.WritesBesideItself(f.textsOf(p)) {
-		return place{copied: true, dir: "."}
+func (f *Finder) besideIfNeeded(p *program, at commandline.Place) commandline.Place {
+	if !at.Copied && pytext.WritesBesideItself(f.textsOf(p)) {
+		return commandline.Place{Copied: true, Dir: "."}
 	}
-	if at.work && !hydraMain.MatchString(f.Text[p.file]) && f.writesInside(p) {
-		return place{copied: true, dir: "."}
+	if at.Work && !hydraMain.MatchString(f.Text[p.file]) && f.writesInside(p) {
+		return commandline.Place{Copied: true, Dir: "."}
 	}
 	return at
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
@@ -53,8 +54,8 @@ type Finder struct {
 	namedModules map[string]bool
 	dropped      bool // whether some code was not kept
 
-	copied  place  // where the training runs, if that is a copy of the project
-	env     string // the environment that the repository mentions most
+	copied  commandline.Place // where the training runs, if that is a copy of the project
+	env     string            // the environment that the repository mentions most
 	project string
 
 	used map[string]map[string]bool // arguments that programs use, by file
@@ -145,7 +146,7 @@ type program struct {
 	start []string // arguments of Python that start it
 	path  []string // words of the subcommand
 	text  string   // its code
-	flags []modules.Option
+	flags commandline.Flags
 	args  []string // recommended by a page; nil for none
 	page  string
 	from  string // source of the program, for output
@@ -384,7 +385,7 @@ func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []
 			continue
 		}
 		named = max(named, a.weight)
-		if rest == nil || !right(rest) || positions(p, rest) < p.needed() {
+		if rest == nil || !right(rest) || p.flags.Positions(rest) < p.needed() {
 			continue
 		}
 		to := &most
@@ -610,7 +611,7 @@ func goesWith(p, training *program) int {
 // byItself returns the evaluation that the training program performs with certain arguments.
 func (f *Finder) byItself(training *program) (program, bool) {
 	for _, a := range f.said.aboutProgram(training) {
-		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, traits.Evaluating) && positions(training, rest) >= training.needed() && (f.available(rest) || a.weight >= ofReadme) {
+		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, traits.Evaluating) && training.flags.Positions(rest) >= training.needed() && (f.available(rest) || a.weight >= ofReadme) {
 			p := *training
 			p.args, p.score = rest, 75+a.weight/2
 			return p, true
@@ -623,7 +624,7 @@ func (f *Finder) byItself(training *program) (program, bool) {
 	}
 	if x, evaluates := trainsBy(training); evaluates {
 		p := *training
-		p.args, p.score = slices.DeleteFunc(slices.Clone(training.args), func(a string) bool { return has([]string{a}, *x) }), 45
+		p.args, p.score = slices.DeleteFunc(slices.Clone(training.args), func(a string) bool { return commandline.Has([]string{a}, *x) }), 45
 		return p, true
 	}
 	meant := cmp.Or(traits.ModeIn(training.text), traits.ModeIn(f.Text[training.file]))
@@ -637,7 +638,7 @@ func (f *Finder) byItself(training *program) (program, bool) {
 		}
 		switch {
 		case mode != "":
-			p.args = setFlag(p.args, x, mode)
+			p.args = commandline.Set(p.args, x, mode)
 			return p, true
 		case x.Boolean && traits.Evaluating(x.Name) && (x.Key() != "test" || f.code.Of(f.Text[p.file]).Loads || f.code.Of(p.text).Loads): // otherwise, it may be a smoke test
 			p.args = append(append(p.args, x.On()), notTraining(training.flags)...)

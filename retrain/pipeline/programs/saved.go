@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
@@ -33,10 +34,10 @@ func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
 		out = append(out, p.file+" trains until interrupted: limit the number of steps")
 	}
 	for _, x := range p.flags {
-		if at := saves.Elsewhere(`"` + x.Value + `"`); at != "" && !has(args, x) {
+		if at := saves.Elsewhere(`"` + x.Value + `"`); at != "" && !commandline.Has(args, x) {
 			out = append(out, x.Name+" is set to "+at+", which does not exist in the image: set it to a path in $WORK")
 		}
-		if !x.Boolean && ofData.MatchString(x.Key()) && strings.Contains(x.Value, "/") && fs.ValidPath(path.Clean(x.Value)) && !f.exists(path.Clean(x.Value)) && !f.isDirectory(path.Clean(x.Value)) && !has(args, x) {
+		if !x.Boolean && ofData.MatchString(x.Key()) && strings.Contains(x.Value, "/") && fs.ValidPath(path.Clean(x.Value)) && !f.exists(path.Clean(x.Value)) && !f.isDirectory(path.Clean(x.Value)) && !commandline.Has(args, x) {
 			out = append(out, x.Name+" is set to "+x.Value+", which is not in the repository: add it, or set the argument")
 		}
 	}
@@ -48,8 +49,8 @@ func (f *Finder) asides(p *program, args []string, savesNothing bool) []string {
 
 // forgets returns a shell command that deletes the models that a training both loads and writes from a copy of the
 // project, or "". Otherwise, the training would continue from an earlier one.
-func (f *Finder) forgets(p *program, at place, training bool) string {
-	if !at.copied || !training {
+func (f *Finder) forgets(p *program, at commandline.Place, training bool) string {
+	if !at.Copied || !training {
 		return ""
 	}
 	texts := strings.Join(f.textsOf(p), "\n")
@@ -60,7 +61,7 @@ func (f *Finder) forgets(p *program, at place, training bool) string {
 		}
 	}
 	for _, name := range saves.Loaded(texts) {
-		if file := path.Join(at.dir, name); slices.Contains(saved, name) && ofModel.MatchString(name) && f.exists(file) && modules.PlainWord.MatchString(name) && !slices.Contains(out, name) {
+		if file := path.Join(at.Dir, name); slices.Contains(saved, name) && ofModel.MatchString(name) && f.exists(file) && modules.PlainWord.MatchString(name) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

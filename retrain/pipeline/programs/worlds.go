@@ -46,7 +46,7 @@ func (f *Finder) DefaultWorld() string {
 		return ""
 	}
 	for _, x := range f.trained[0].flags {
-		id := cmp.Or(f.trained[0].given(f.trained[0].args, x), x.Value)
+		id := cmp.Or(f.trained[0].flags.Given(f.trained[0].args, x), x.Value)
 		if !x.OfHydra() && envFlag.MatchString(x.Key()) && idInArgument.MatchString(id) {
 			return id
 		}
