@@ -107,7 +107,7 @@ func variants() map[string][]string {
 		"odd schedule":        {schedule, "schedule: \"*/15 0-6,22 1 JAN-MAR SUN\"\n"},
 		"no simulation":       {param, ""},
 		"no constraints":      {limit, ""},
-		"many constraints":    {limit, limit + "    - {metric: episode_length, at_least: 1, at_most: 500}\n    - {metric: crashes, at_most: 0.05}\n"},
+		"many constraints":    {limit, limit + "    - {metric: episode_length, at_least: 1, at_most: 500}\n    - {metric: crashes, at_most: 0.05}\n", "id: CartPole-v1", "id: \"lab:CartPole-v1\""},
 		"no telemetry":        {"telemetry: true", "telemetry: false", gate, "gate: {skip: true}"},
 		"no rollback":         {rollback, ""},
 		"own scripts":         {library, "library: custom", param, "", "steps: 100000,", "command: [bash, -c, \"make train\"],", "telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}", "command: [make, evaluate]"},

@@ -96,7 +96,7 @@ func TestValuesThatOnlyRunsWouldRefuse(t *testing.T) {
 // The card says what the generated evaluation enforces.
 func TestCardNamesConstraints(t *testing.T) {
 	const given = "    - {metric: return, at_least: 300}\n"
-	w := mustRun(t, given, given+"    - {metric: crashes, at_least: 0, at_most: 0.05}\n    - {metric: \"a|b\", at_most: 7}\n")
+	w := mustRun(t, given, given+"    - {metric: crashes, at_least: 0, at_most: 0.05}\n    - {metric: \"a|b\", at_most: 7}\n", "id: CartPole-v1", "id: \"lab:CartPole-v1\"")
 	want := "| constraints | mean return at least 300; mean crashes at least 0 and at most 0.05; mean a\\|b at most 7 |\n| gate |"
 	if card := artefact(t, w, "pipeline/MODEL_CARD.md"); !strings.Contains(card, want) {
 		t.Errorf("the card lacks %q:\n%s", want, card)

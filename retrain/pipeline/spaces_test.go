@@ -17,7 +17,7 @@ func inPython(t *testing.T, program string, replaced ...string) string {
 	}
 	const mocks = "import sys\nfrom unittest import mock\nfor name in ('gymnasium', 'numpy', 'scipy', 'scipy.stats', 'stable_baselines3', 'rewardwatch'):\n" +
 		"    sys.modules[name] = mock.MagicMock()\nimport gymnasium\n" +
-		"class Plain:\n    pass\nfor kind in ('Box', 'Dict', 'Discrete', 'MultiBinary', 'MultiDiscrete'):\n    setattr(gymnasium.spaces, kind, type(kind, (), {}))\n" +
+		"class Plain:\n    pass\nfor kind in ('Box', 'Dict', 'Tuple', 'Discrete', 'MultiBinary', 'MultiDiscrete'):\n    setattr(gymnasium.spaces, kind, type(kind, (), {}))\n" +
 		"gymnasium.ObservationWrapper = gymnasium.Wrapper = Plain\n"
 	cmd := exec.Command("python3", "-c", mocks+program)
 	cmd.Dir = filepath.Join(dir, "pipeline")
@@ -38,7 +38,8 @@ import stable_baselines3
 import agent
 import world
 model = stable_baselines3.PPO.load.return_value
-for space in (gymnasium.spaces.Discrete(), Plain()):
+parts = type("Pair", (gymnasium.spaces.Tuple, list), {})([gymnasium.spaces.Discrete()])
+for space in (gymnasium.spaces.Discrete(), parts):
     gymnasium.make.return_value.observation_space = space
     act = agent.load(pathlib.Path("."))
     for ndim in (0, 1):
@@ -49,6 +50,43 @@ for space in (gymnasium.spaces.Discrete(), Plain()):
 `
 	if got, want := inPython(t, program), "3 True\nTrue True\n3 False\nTrue False"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Networks see the numbers of a dictionary and not its texts, such as the mission of MiniGrid.
+func TestTextsOfObservationsAreLeftOut(t *testing.T) {
+	const program = `
+import world
+class Dict(gymnasium.spaces.Dict, dict):
+    pass
+class Wrapper:
+    def __init__(self, environment):
+        self.env = environment
+world.Numeric.__bases__ = (Wrapper,)
+gymnasium.spaces.Dict = Dict
+def made(space):
+    gymnasium.make.return_value.observation_space = space
+    try:
+        return world.make("Grid-v0", varied=False)
+    except TypeError as error:
+        return str(error)
+box, text = gymnasium.spaces.Box(), object()
+grid = made(Dict(image=box, mission=text, nested=Dict(note=text), other=Dict(speed=box)))
+print(sorted(grid.observation_space), sorted(grid.observation({"image": 1, "mission": "go", "nested": {}, "other": 2})))
+print(made(text))
+print(made(Dict(mission=text)) == made(text))
+print(made(box) is gymnasium.make.return_value)
+`
+	want := "['image', 'other'] ['image', 'other']\nthe observations of Grid-v0 are not numbers: define features above, or wrap the environment\nTrue\nTrue"
+	if got := inPython(t, program); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	dictionaries := "    gymnasium.spaces.Box,\n    gymnasium.spaces.Dict,\n"
+	for policy, taken := range map[string]bool{"MlpPolicy": false, "MultiInputPolicy": true} {
+		w := mustRun(t, "id: CartPole-v1", "id: \"lab:Grid-v0\"", "name: PPO\n", "name: PPO\n  policy: "+policy+"\n")
+		if strings.Contains(artefact(t, w, "pipeline/world.py"), dictionaries) != taken {
+			t.Errorf("%s takes dictionaries: %v", policy, !taken)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestFilesThatCanOnlyFail(t *testing.T) {
 		"variable over there":   {[]string{deploy, "[ssh, robots, ./ship, $VERSION]"}, "deploy.command[3]: must not contain $VERSION, which the other machine does not have"},
 		"misspelled variable":   {[]string{deploy, "[sh, -c, './ship \"$VERISON\"']"}, "deploy.command[2]: must not contain $VERISON, which nothing sets (did you mean $VERSION?)"},
 		"hosted memory":         {[]string{"memory: 4Gi", "memory: 17Gi"}, "pipeline.yaml:24:43: training.memory: must be at most 16Gi on GitHub-hosted runners"},
-		"label of hosted":       {[]string{train, "timeout: 9h, runner: [ubuntu-24.04]"}, "training.timeout: must be at most 5h on GitHub-hosted runners"},
+		"label of hosted":       {[]string{train, "timeout: 9h, runner: [ubuntu-24.04]"}, "training.timeout: must be at most 6h on GitHub-hosted runners"},
 		"hosted processors":     {[]string{"cpu: 2", "cpu: 8", train, "timeout: 2h, runner: [Ubuntu-Latest]"}, "training.cpu: must be at most 4 on GitHub-hosted runners"},
 		"empty episodes":        {[]string{bound, "{metric: episode_length, at_most: 0.5}"}, "evaluation.constraints[0].at_most: must be at least 1, because every episode has a step"},
 		"longer than it lasts":  {[]string{bound, "{metric: episode_length, at_least: 501}"}, "evaluation.constraints[0].at_least: must be at most 500, the longest episode of CartPole-v1"},
@@ -105,7 +105,7 @@ func TestFilesThatMayWork(t *testing.T) {
 		"image of a team":       {base, base + "\nbase: registry.example.com/node:22.1.0"},
 		"policy of PPO":         {"{n_steps: 256, learning_rate: 3e-4}", "{policy_kwargs: {net_arch: [8], log_std_init: -1, ortho_init: false}}"},
 		"option of MySQL":       {deploy, "[mysql, -P, \"3306\", -u, ship, --protocol=tcp]"},
-		"port of MySQL":         {deploy, "[docker, run, --name, mysql, '-p3306:3306', ship]"},
+		"port of MySQL":         {deploy, "[ssh, robots, docker, run, --name, mysql, '-p3306:3306', ship]"},
 		"limits of an episode":  {"{metric: return, at_least: 300}", "{metric: episode_length, at_least: 500, at_most: 500}"},
 	} {
 		if _, err := run(t, replaced...); err != nil {

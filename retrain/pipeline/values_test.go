@@ -38,7 +38,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"parameter":             {"low: 9.3, high: 10.3", "low: 9.3, high: 9.3", "simulation[0].high: must be above low"},
 		"parameter name":        {"name: gravity", "name: my gravity", "simulation[0].name"},
 		"timeout":               {"timeout: 2h", "timeout: 2 hours", "training.timeout: must be a whole number of minutes"},
-		"hosted for too long":   {"timeout: 2h", "timeout: 7h", "training.timeout: must be at most 5h"},
+		"hosted for too long":   {"timeout: 2h", "timeout: 7h", "training.timeout: must be at most 6h"},
 		"hosted GPU":            {"cpu: 2,", "cpu: 2, gpu: 1,", "training.gpu: requires training.runner"},
 		"memory":                {"memory: 4Gi", "memory: 4G", "training.memory"},
 		"storage":               {"memory: 4Gi", "storage: 1TB", "training.storage: must be a size such as 10Gi"},
@@ -119,7 +119,7 @@ func TestOtherWaysToWriteValues(t *testing.T) {
 		"a literal description":  {"description: Balances a pole on a cart.", "description: |\n  Balances a pole on a cart."},
 		"a folded argument":      {"[python, deploy.py, --to, production]", "\n    - sh\n    - -c\n    - >\n      python deploy.py\n      --to production"},
 		"brokers without quotes": {"data:\n  brokers: [\"kafka-1:9092\"]", "data: {brokers: [kafka-1:9092, kafka-2.example:9092]}"},
-		"a metric with a point":  {"metric: return", "metric: \"safety.trips [1/h]\""},
+		"a metric with a point":  {"metric: return", "metric: \"safety.trips [1/h]\"", "id: CartPole-v1", "id: \"lab:CartPole-v1\""},
 		"a directive":            {"# CartPole", "%YAML 1.2\n---\n# CartPole"},
 		"a byte order mark":      {"# CartPole", "\ufeff# CartPole"},
 	} {

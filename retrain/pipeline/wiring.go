@@ -226,9 +226,9 @@ func wiredPrograms(f *File, file string) string {
 
 // seen are the lines of what the agent sees of an observation.
 func seen(f *File) string {
-	list := "|        environment = Seen(environment)\n"
+	list := "|        raise TypeError(f\"the observations of {id} are not numbers: define features above, or wrap the environment\")\n"
 	if f.Algorithm.FrameStack > 1 {
-		list += "    environment = Stacked(environment)\n"
+		list += "    environment = Stacked(flat(environment))\n"
 	}
 	list += "    return Varied(environment) if varied and PARAMETERS else environment\n"
 	if f.Algorithm.FrameStack > 1 {

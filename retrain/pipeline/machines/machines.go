@@ -61,16 +61,19 @@ func (s Stage) IsHosted() bool {
 	return s.GitHub && !s.Enterprise && !slices.ContainsFunc(s.Runner, func(label string) bool { return !standard.MatchString(label) })
 }
 
-// tooLong returns what is wrong with the time limit, or "". GitHub's standard machines run a job for at most six hours,
-// and GitHub waits at most five days for a self-hosted runner. GitLab rejects a job with a limit of more than a month.
+// tooLong returns what is wrong with the time limit, or "". GitHub's standard machines run a job for at most six hours, of
+// which the gate needs some to report that it has no verdict. GitHub waits at most five days for a self-hosted runner.
+// GitLab rejects a job with a limit of more than a month.
 func (s Stage) tooLong() string {
 	d, err := strict.Duration(s.Limit)
 	switch {
 	case err != nil:
 	case s.GitLab && d > 30*24*time.Hour:
 		return "must be at most 30d with GitLab CI, which rejects jobs with a time limit of more than a month"
-	case d > 5*time.Hour && s.IsHosted():
-		return fmt.Sprintf("must be at most 5h on GitHub-hosted runners, which stop a job after six hours; to allow more, set %s.runner", s.Name)
+	case s.Name == "gate" && d > 5*time.Hour && s.IsHosted():
+		return "must be at most 5h on GitHub-hosted runners, which stop a job after six hours; to allow more, set gate.runner"
+	case d > 6*time.Hour && s.IsHosted():
+		return fmt.Sprintf("must be at most 6h on GitHub-hosted runners, which then stop a job; to allow more, set %s.runner", s.Name)
 	case s.GitHub && d > 4*24*time.Hour:
 		return "must be at most 4d with GitHub Actions, which stops a job after five days"
 	}

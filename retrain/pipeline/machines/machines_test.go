@@ -12,8 +12,8 @@ func TestLimitsOfMachines(t *testing.T) {
 		stage Stage
 		want  string // the keys with faults
 	}{
-		"all":          {Stage{GitHub: true, Name: "training", CPU: 5, GPU: 1, Memory: "16385Mi", Limit: "6h"}, "cpu gpu memory timeout"},
-		"none":         {Stage{GitHub: true, Name: "training", CPU: 4, Memory: "16Gi", Limit: "5h"}, ""},
+		"all":          {Stage{GitHub: true, Name: "training", CPU: 5, GPU: 1, Memory: "16385Mi", Limit: "361m"}, "cpu gpu memory timeout"},
+		"none":         {Stage{GitHub: true, Name: "training", CPU: 4, Memory: "16Gi", Limit: "6h"}, ""},
 		"label":        {Stage{GitHub: true, Name: "training", Runner: []string{"ubuntu-slim"}, CPU: 5}, "cpu"},
 		"Arm":          {Stage{GitHub: true, Name: "gate", Runner: []string{"ubuntu-22.04-arm"}, Limit: "301m"}, "within"},
 		"larger":       {Stage{GitHub: true, Name: "training", Runner: []string{"ubuntu-latest-16-cores"}, CPU: 16, Memory: "64Gi", Limit: "4d"}, ""},

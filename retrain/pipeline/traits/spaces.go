@@ -44,9 +44,12 @@ func Impossible(metric string, atLeast, atMost float64) map[string]string {
 	return out
 }
 
-// Exceeded is Impossible for an environment, by its id.
+// Exceeded is Impossible for an environment, by its id. The key of a metric that the environment does not report is metric.
 func Exceeded(id, metric string, atLeast, atMost float64) map[string]string {
 	out := map[string]string{}
+	if why := Unreported(id, metric); why != "" {
+		out["metric"] = why
+	}
 	switch limit, known := limits[id]; {
 	case !known:
 	case metric == "return" && atLeast > limit.highest:
@@ -59,10 +62,16 @@ func Exceeded(id, metric string, atLeast, atMost float64) map[string]string {
 	return out
 }
 
+// ofGrids are the observations of MiniGrid: dictionaries with a text and with images of a few pixels.
+const ofGrids = "grid"
+
 // spacesOf returns the spaces of an environment, by its id, "" for those that are not known.
 func spacesOf(id string) (observation, action string) {
-	for _, module := range []string{"ale_py:", "gymnasium:"} {
+	for _, module := range []string{"ale_py:", "gymnasium:", "minigrid:"} {
 		id = strings.TrimPrefix(id, module)
+	}
+	if strings.HasPrefix(id, "MiniGrid-") || strings.HasPrefix(id, "BabyAI-") {
+		return ofGrids, "d7"
 	}
 	if OfAtari(id) && strings.Contains(id, "-ram") {
 		return "128", "d?"
@@ -90,6 +99,8 @@ func NoDictionaries(id string) string {
 		return ""
 	case "image":
 		return "must be CnnPolicy or MlpPolicy, because the observations of " + id + " are images, not dictionaries"
+	case ofGrids:
+		return "must be MlpPolicy, because the images in the observations of " + id + " are too small for the networks of MultiInputPolicy"
 	}
 	return "must be MlpPolicy, because the observations of " + id + " are not dictionaries"
 }

@@ -1,11 +1,19 @@
 package traits
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Only what is known to fail is refused.
 func TestSpaces(t *testing.T) {
 	for id, refused := range map[string]bool{"CartPole-v1": true, "FrozenLake-v1": true, "Ant-v5": true, "CarRacing-v3": false, "ale_py:ALE/Pong-v5": false, "ALE/Pong-v5": false, "Own-v0": false, "lab:CartPole-v1": false} {
 		if got := NoImages(id); (got != "") != refused {
+			t.Errorf("%s: %q", id, got)
+		}
+	}
+	for id, refused := range map[string]bool{"minigrid:MiniGrid-DoorKey-8x8-v0": true, "BabyAI-GoToObj-v0": true, "CartPole-v1": true, "FetchReach-v4": false, "lab:MiniGrid-v0": false} {
+		if got := NoDictionaries(id); (got != "") != refused || refused && !strings.HasPrefix(got, "must be MlpPolicy") {
 			t.Errorf("%s: %q", id, got)
 		}
 	}

@@ -60,7 +60,7 @@ func Fault(words []string, i int, known []string, dash bool) string {
 	case i == 0 && strings.ContainsAny(word, " \t") && !isPath(word):
 		return "must be a program without arguments; write these as separate words, as in [python, train.py]"
 	case isScript && i == from:
-		return cmp.Or(programFault(words, i, dash), misspelled(word, names), lowercase(word, names))
+		return cmp.Or(programFault(words, i, dash), misspelled(word, names), lowercase(word, names), asRoot(words, i, known))
 	case isScript && i > from:
 		return afterScript(words, from, i, known)
 	case shell >= 0 && i == from && isCommand(words, shell, i):
@@ -70,7 +70,7 @@ func Fault(words []string, i int, known []string, dash bool) string {
 	case ofPython(words, i):
 		return oneline.Python(word)
 	}
-	fault := cmp.Or(notProgram(words, i), ofShellAlone(words, i), unexpanded(words[:i], word, known))
+	fault := cmp.Or(notProgram(words, i), ofShellAlone(words, i), unexpanded(words[:i], word, known), asRoot(words, i, known))
 	if fault == "" && i == len(words)-1 {
 		return unfinished(words)
 	}

@@ -32,6 +32,7 @@ def episode(act, environment, seed):
         metrics["return"] += float(reward)
         metrics["episode_length"] += 1
         if terminated or truncated:
+            info = {"TimeLimit.truncated": truncated} | info
             return metrics | {name: float(info[name]) for name, _, _ in CONSTRAINTS if name not in metrics}
 
 

@@ -15,7 +15,6 @@ import rewardwatch
 # Observations that the networks accept. Others are flattened: a Discrete observation becomes a one-hot array.
 TAKEN = (
     gymnasium.spaces.Box,
-    gymnasium.spaces.Dict,
     gymnasium.spaces.Discrete,
     gymnasium.spaces.MultiBinary,
     gymnasium.spaces.MultiDiscrete,
@@ -63,6 +62,28 @@ class Seen(gymnasium.ObservationWrapper):
         return numpy.asarray(features(observation), dtype=numpy.float32)
 
 
+def numeric(space):
+    """Returns whether the observations of a space consist of numbers, unlike texts."""
+    if isinstance(space, gymnasium.spaces.Dict):
+        return len(space) > 0 and all(map(numeric, space.values()))
+    if isinstance(space, gymnasium.spaces.Tuple):
+        return all(map(numeric, space))
+    numbers = gymnasium.spaces.Box, gymnasium.spaces.Discrete, gymnasium.spaces.MultiBinary, gymnasium.spaces.MultiDiscrete
+    return isinstance(space, numbers)
+
+
+class Numeric(gymnasium.ObservationWrapper):
+    """An environment without the parts of its dictionary observations that are not numeric, such as texts."""
+
+    def __init__(self, environment):
+        super().__init__(environment)
+        kept = {name: space for name, space in environment.observation_space.items() if numeric(space)}
+        self.observation_space = gymnasium.spaces.Dict(kept)
+
+    def observation(self, observation):
+        return {name: observation[name] for name in self.observation_space}
+
+
 class Varied(gymnasium.Wrapper):
     """An environment whose physical parameters are drawn for each episode."""
 
@@ -88,6 +109,10 @@ def make(id, varied):
     # rewardwatch:end
     if features is not None:
         environment = Seen(environment)
+    elif isinstance(environment.observation_space, gymnasium.spaces.Dict):
+        environment = Numeric(environment)
+    if not numeric(environment.observation_space):
+        raise TypeError(f"the observations of {id} are not numbers: define features above, or wrap the environment")
     return Varied(environment) if varied and PARAMETERS else environment
 
 
