@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// Where `make test` installs the checkers.
+// The directory in which `make test` installs the checkers.
 const (
 	checkers = "../../.cache/venv-pipeline/bin"
 	airflow  = "../../.cache/venv-airflow/bin"
 	linter   = "../../.cache/bin/actionlint-v1.7.12"
 )
 
-// models checks Argo's objects by the models of its own API: what they drop is not part of it.
+// models checks Argo objects with the models of Argo's own API. Fields that these drop are not part of the API.
 const models = `
 import sys, yaml
 from hera.workflows import models
@@ -46,7 +46,7 @@ for name in sys.argv[1:]:
             sys.exit(f"{name}: unknown {faults}")
 `
 
-// specs checks pipelines of Kubeflow by the messages of its own API, and loads them as its SDK does.
+// specs checks Kubeflow pipelines with the messages of Kubeflow's own API, and loads them as the SDK does.
 const specs = `
 import sys, yaml
 from google.protobuf.json_format import ParseDict
@@ -66,7 +66,7 @@ for name in sys.argv[1:]:
     components.load_component_from_file(name)
 `
 
-// dags loads DAGs as Airflow's own processor does, and wants one in each file, whose last task follows all stages.
+// dags loads DAGs as Airflow's DAG processor does. Each file must define one DAG whose last task follows all stages.
 const dags = `
 import sys
 from airflow.dag_processing.dagbag import DagBag
@@ -134,7 +134,7 @@ func variants() map[string][]string {
 	}
 }
 
-// None of the checkers that these systems publish, or that are used for them, finds a fault.
+// None of the checkers that these systems publish, or that are commonly used for them, finds a fault.
 func TestE2ECheckersFindNoFault(t *testing.T) {
 	dirs := map[string]string{}
 	artefacts := 0
@@ -159,7 +159,7 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 		w, err := runText(t, newDrawer(t, seed).file())
 		generate(fmt.Sprintf("seed %d", seed), w, err)
 	}
-	projects, err := filepath.Glob("testdata/[ps]*/*.yaml") // projects, and files as strangers write them
+	projects, err := filepath.Glob("testdata/[ps]*/*.yaml") // test projects, and files in unusual styles
 	if err != nil || len(projects) != 124 {
 		t.Fatalf("%v, %v", projects, err)
 	}
@@ -177,13 +177,13 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 			}
 			out = append(out, found...)
 		}
-		if len(out) < len(variants())-1 { // one variant has one target
+		if len(out) < len(variants())-1 { // one variant has a single target
 			t.Errorf("only %d of %s", len(out), pattern)
 		}
 		return differing(t, out)
 	}
 	scripts := slices.Concat(files("pipeline/stages/*.sh"), files("pipeline/run.sh"), files("pipeline/report.sh"))
-	check(t, "shellcheck", append([]string{"--exclude", "SC2016"}, scripts...)...) // a dollar in single quotes is meant
+	check(t, "shellcheck", append([]string{"--exclude", "SC2016"}, scripts...)...) // dollar signs in single quotes are intended
 	for _, s := range scripts {
 		check(t, "bash", "-n", s)
 	}
@@ -239,7 +239,7 @@ func scriptsOf(t *testing.T, dirs map[string]string, suffix string) []string {
 	return differing(t, out)
 }
 
-// differing returns one of all files with the same text: what checks a file sees no other.
+// differing returns one of each set of files with the same text, for checkers that examine files individually.
 func differing(t *testing.T, files []string) []string {
 	t.Helper()
 	seen := map[string]bool{}
@@ -254,7 +254,7 @@ func differing(t *testing.T, files []string) []string {
 	})
 }
 
-// named returns a copy of a job with a name, which the checker wants where the API would make one.
+// named returns a copy of a job with a name, which the checker requires although the API would generate one.
 func named(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -269,10 +269,10 @@ func named(t *testing.T, file string) string {
 	return copied
 }
 
-// lintWorkflows runs actionlint with the labels that are generated, and shellcheck for the scripts in workflows.
+// lintWorkflows runs actionlint with the generated labels, and shellcheck for the scripts in workflows.
 func lintWorkflows(t *testing.T, files []string) {
 	t.Helper()
-	for _, file := range files { // actionlint looks for its configuration in repositories of Git alone
+	for _, file := range files { // actionlint reads its configuration only in Git repositories
 		if err := os.MkdirAll(filepath.Join(filepath.Dir(file), "../../.git"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ func lintWorkflows(t *testing.T, files []string) {
 	check(t, linter, append([]string{"-shellcheck", "shellcheck"}, files...)...)
 }
 
-// The checkers do find faults, so that their silence says something.
+// The checkers report actual faults, so their silence is meaningful.
 func TestE2ECheckersFindFaults(t *testing.T) {
 	w, dir := mustRun(t), t.TempDir()
 	if err := Write(newFiles(w.Artefacts), dir); err != nil {

@@ -61,8 +61,8 @@ func (w *Work) set(path, section string) bool {
 	return i >= 0 && w.chain[i].Set(path)
 }
 
-// effective reports a key that the file sets although another key, because, leaves it without effect. Keys of an
-// ancestor that also sets because are not reported, because the file may override only the other key.
+// effective reports a key that the file sets although another key, because, leaves it without effect. A key that only
+// an ancestor of the file with because sets is not reported: the file may have to override just the other key.
 func (w *Work) effective(path, because, when string) {
 	for _, r := range w.chain {
 		switch {

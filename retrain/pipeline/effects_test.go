@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A setting without effect is refused, at its place: the pipeline would look as if it kept to it.
+// A setting without effect is rejected at its place, because the pipeline would not do what the file says.
 func TestSettingsThatOthersReplace(t *testing.T) {
 	const (
 		evaluation = "evaluation:\n  telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}\n"
@@ -47,7 +47,7 @@ func TestSettingsThatOthersReplace(t *testing.T) {
 	}
 }
 
-// A file can replace what an ancestor sets for others.
+// A file can override what an ancestor sets for other files.
 func TestSettingsOfAncestorsMayHaveNoEffect(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"base.yaml": exampleWith(t), "child.yaml": "extends: base.yaml\nevaluation: {command: [make]}\n"} {
@@ -64,7 +64,7 @@ func TestSettingsOfAncestorsMayHaveNoEffect(t *testing.T) {
 	}
 }
 
-// What the library, Gymnasium or pip would refuse only once the image is built has its place.
+// Values that the library, Gymnasium or pip would reject only while the image is built are reported at their place.
 func TestValuesThatOnlyRunsWouldRefuse(t *testing.T) {
 	const environment, arguments = "{id: CartPole-v1, env: lab}", "{n_steps: 256, learning_rate: 3e-4}"
 	for name, test := range map[string]struct{ old, now, want string }{
@@ -93,7 +93,7 @@ func TestValuesThatOnlyRunsWouldRefuse(t *testing.T) {
 	}
 }
 
-// The card says what the generated evaluation enforces.
+// The model card lists what the generated evaluation enforces.
 func TestCardNamesConstraints(t *testing.T) {
 	const given = "    - {metric: return, at_least: 300}\n"
 	w := mustRun(t, given, given+"    - {metric: crashes, at_least: 0, at_most: 0.05}\n    - {metric: \"a|b\", at_most: 7}\n", "id: CartPole-v1", "id: \"lab:CartPole-v1\"")
@@ -106,7 +106,7 @@ func TestCardNamesConstraints(t *testing.T) {
 	}
 }
 
-// Frameworks such as Hydra keep settings in hidden files of $WORK, which upload-artifact leaves out by itself.
+// Frameworks such as Hydra store settings in hidden files of $WORK, which upload-artifact excludes by default.
 func TestHiddenFilesReachTheNextJob(t *testing.T) {
 	text := artefact(t, mustRun(t), ".github/workflows/retrain-cartpole.yml")
 	if uploads := strings.Count(text, "upload-artifact@"); uploads == 0 || uploads != strings.Count(text, "          include-hidden-files: true\n") {
@@ -114,7 +114,7 @@ func TestHiddenFilesReachTheNextJob(t *testing.T) {
 	}
 }
 
-// Files that need a credential say so where they name the others.
+// Files that need a secret mention it next to the other ones.
 func TestFilesNameTheCredentialsThatTheyNeed(t *testing.T) {
 	with := mustRun(t, "[python, deploy.py, --to, production]", "[python, deploy.py]\n  secrets: [FLEET_KEY, FLEET_USER]")
 	without := mustRun(t, "telemetry: true", "telemetry: false", "deploy:\n", "shadow: {command: [serve]}\ndeploy:\n")
@@ -132,7 +132,7 @@ func TestFilesNameTheCredentialsThatTheyNeed(t *testing.T) {
 	}
 }
 
-// The script in the manner of CleanRL divides the steps of all environments into minibatches, none of which may be too small.
+// The CleanRL-style script divides the steps of all environments into minibatches, none of which may be too small.
 func TestMinibatchesWithoutSteps(t *testing.T) {
 	for hyperparameters, want := range map[string]string{
 		"num_envs: 1, num_steps: 4, num_minibatches: 4":                  "num_minibatches: must leave at least 2 steps for each minibatch: num_steps, num_envs and the environments result in 4",

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Any text is either a pipeline in which no rule finds a fault, or an error with places.
+// Any input results in a pipeline in which no rule finds a fault, or in an error with places.
 func FuzzFile(f *testing.F) {
 	text, err := os.ReadFile(example)
 	if err != nil {
@@ -39,7 +39,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// Any text is either a description with a plan, the same each time, or an error with places.
+// Any input results in a description with a deterministic plan, or in an error with places.
 func FuzzPlan(f *testing.F) {
 	for _, pattern := range []string{example, "testdata/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)
@@ -74,7 +74,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// haveAllPlaces checks that an error is one of mistakes that all have places.
+// haveAllPlaces checks that an error consists of mistakes that all have places.
 func haveAllPlaces(t *testing.T, err error) {
 	t.Helper()
 	mistakes, ok := errors.AsType[*yamlfile.Error](err)
@@ -88,7 +88,8 @@ func haveAllPlaces(t *testing.T, err error) {
 	}
 }
 
-// Lines of the file that are lost, doubled, indented or cut are mistakes with places, or make a pipeline without faults.
+// Lines that are lost, doubled, indented or cut in a file are mistakes with places, or result in a pipeline without
+// faults.
 func TestSimBrokenFilesAreRefusedOrRight(t *testing.T) {
 	text, err := os.ReadFile(example)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// A fault is reported at the value or key that is at fault, which ^ marks, and nothing else is reported with it.
+// A fault is reported only at the wrong value or key, which ^ marks.
 func TestPlacesOfFaults(t *testing.T) {
 	for _, test := range [][2]string{
 		{"project: cartpole", "project: ^Cart_Pole"},

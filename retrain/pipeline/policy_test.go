@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What the networks see is that of the file, in the training and in the evaluation.
+// The policy and preprocessing in the file apply to the training and the evaluation.
 func TestPolicyOfTheFile(t *testing.T) {
 	atari := []string{"{id: CartPole-v1, env: lab}", "{id: \"ale_py:ALE/Pong-v5\"}", "name: PPO\n", "name: PPO\n  policy: CnnPolicy\n  frame_stack: 4\n  atari: true\n", "  - scipy==1.17.1\n", "  - scipy==1.17.1\n  - ale-py==0.11.2\n  - opencv-python-headless==4.12.0.88\n"}
 	w := mustRun(t, atari...)

@@ -23,7 +23,7 @@ var (
 	randomSeed  = flag.Uint64("random-seed", 1, "seed of the random pipeline files")
 )
 
-// drawer draws valid pipeline files: it follows the schema, and each leaf has a list of values, odd ones among them.
+// drawer draws valid pipeline files. It follows the schema, and each leaf has a list of values that includes odd ones.
 type drawer struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -41,17 +41,17 @@ func newDrawer(t *testing.T, seed uint64) *drawer {
 
 func pick[T any](d *drawer, of ...T) T { return of[d.rng.IntN(len(of))] }
 
-// odd are words of people that some syntax could take for something else.
+// odd are words that some syntax could misinterpret.
 var odd = []string{
 	"on", "no", "y", "null", "~", "true", "1e3", "0x1F", "007", "1_000", "12:30:45", "2026-01-01", "- a", "a: b", "# c", "it's", `say "hi"`, "a$HOME", "`id`", "$(id)", "${x", "%s %d", "100 %",
 	"&a *b", "!tag", "|", ">", "[a", "{b", "@at", `a\b`, `\n`, "=", "<<", "Zoë Müller", "世界", "🎉 party", "עברית", "trailing'", "--flag", "-", "?", ",", "'''", `"""`, "EOF", "a  b", "é́", "\u00a0x", "x.\u200b",
 	strings.Repeat("very long ", 30) + "name",
 }
 
-// oddPrograms are the odd words that python takes for a program, not for an option.
+// oddPrograms are the odd words that python reads as a program instead of an option.
 var oddPrograms = slices.DeleteFunc(slices.Clone(odd), func(word string) bool { return strings.HasPrefix(word, "-") })
 
-// leaves are the values of each leaf of the schema that has no enumeration: a function for each path.
+// leaves are functions that draw the value of each leaf of the schema without an enumeration, by path.
 var leaves = map[string]func(*drawer) any{
 	"project": func(d *drawer) any {
 		return pick(d, "a", "on", "no", "null", "true", "y", "e1", "a234567890123456789012345678901234567-9z", "pick-and-place-2", "off--track")
@@ -80,7 +80,7 @@ var leaves = map[string]func(*drawer) any{
 	"algorithm.name":            func(d *drawer) any { return pick(d, "PPO") },
 	"algorithm.frame_stack":     func(d *drawer) any { return pick(d, 1, 4, 64) },
 	"algorithm.atari":           flip,
-	"algorithm.hyperparameters": func(*drawer) any { return nil }, // by library
+	"algorithm.hyperparameters": func(*drawer) any { return nil }, // depends on the library
 	"simulation[].name": func(d *drawer) any {
 		return pick(d, "gravity", "_m", "on", "masscart", "x1", "lambda_", strings.Repeat("v", 80))
 	},
@@ -169,10 +169,10 @@ func secretNames(d *drawer) any {
 	return pick(d, "FLEET_KEY", "NO", "Y", "ON", "AWS_SECRET_ACCESS_KEY", "A1", "NULL")
 }
 
-// alone are keys that a drawn file never has: they name other files.
+// alone are keys that a drawn file never contains, because they refer to other files.
 var alone = []string{"extends", "templates"}
 
-// oneOf draws a value that is not empty, as only a file that extends another has.
+// oneOf draws a value that is not empty. Only a file that extends another may have empty values.
 func (d *drawer) oneOf(values []any) any {
 	values = slices.DeleteFunc(slices.Clone(values), func(x any) bool { return x == "" })
 	return values[d.rng.IntN(len(values))]
@@ -210,7 +210,7 @@ func (d *drawer) draw(path string, schema map[string]any) any {
 	return out
 }
 
-// same reports whether a list may not have both of two elements.
+// same reports whether a list must not contain both of two elements.
 func (d *drawer) same(path string, schema map[string]any, a, b any) bool {
 	keys := map[string][]string{"environments": {"id", "env"}, "simulation": {"name"}, "evaluation.constraints": {"metric"}}[path]
 	if keys == nil {
@@ -222,7 +222,7 @@ func (d *drawer) same(path string, schema map[string]any, a, b any) bool {
 	})
 }
 
-// file draws a file whose values agree with each other, as the documentation demands it.
+// file draws a file whose values are consistent with each other, as the documentation requires.
 func (d *drawer) file() string {
 	f := d.draw("", d.schema).(map[string]any)
 	section := func(key string) map[string]any {
@@ -231,7 +231,7 @@ func (d *drawer) file() string {
 		}
 		return f[key].(map[string]any)
 	}
-	for _, key := range []string{"project", "image", "release"} { // registries are only optional with some targets
+	for _, key := range []string{"project", "image", "release"} { // registries are optional only for some targets
 		f[key] = leaves[key](d)
 	}
 	targets, _ := f["targets"].([]any)
@@ -263,7 +263,7 @@ func (d *drawer) file() string {
 	return d.yaml(f, 0)
 }
 
-// withoutShell replaces the words of a command that need a shell.
+// withoutShell replaces words of a command that need a shell.
 func withoutShell(command any) {
 	words, _ := command.([]any)
 	for i, word := range words {
@@ -277,7 +277,7 @@ func withoutShell(command any) {
 	}
 }
 
-// scripts agrees on what is generated and what is the project's own.
+// scripts makes the generated scripts and the project's own commands consistent.
 func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) {
 	algorithm, training, evaluation := section("algorithm"), section("training"), section("evaluation")
 	algorithm["library"] = pick(d, Libraries()...)
@@ -334,7 +334,7 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 		if c := c.(map[string]any); c["at_least"] == nil && c["at_most"] == nil {
 			c["at_most"] = 1
 		} else if c["at_least"] != nil {
-			delete(c, "at_most") // which could be below
+			delete(c, "at_most") // it could be below
 		} else if c["metric"] == "episode_length" && c["at_most"] != 1e21 {
 			c["at_most"] = 500 // every episode has a step
 		}
@@ -348,7 +348,7 @@ func hasDiscreteActions(environment any) bool {
 	return environment.(map[string]any)["id"] == "ale_py:ALE/Pong-v5"
 }
 
-// effective leaves out what has no effect beside the rest.
+// effective removes keys without effect.
 func (d *drawer) effective(f map[string]any, section func(string) map[string]any, targets []any) {
 	training, evaluation, algorithm := section("training"), section("evaluation"), section("algorithm")
 	if training["command"] != nil {
@@ -374,16 +374,16 @@ func (d *drawer) effective(f map[string]any, section func(string) map[string]any
 		delete(f, "image")
 	}
 	if section("shadow")["command"] == nil && section("gate")["skip"] != true {
-		delete(evaluation, "telemetry") // without which the gate has no data
+		delete(evaluation, "telemetry") // the gate would have no data
 	}
 	if !on(Argo, Kubernetes, Kubeflow) {
 		delete(training, "storage")
 	}
 	if training["command"] == nil && training["gpu"] == 8 {
-		training["gpu"] = 1 // that the generated script uses
+		training["gpu"] = 1 // the number that the generated script uses
 	}
 	if service, _ := section("monitoring")["service"].(string); strict.IsLoopback(service) && on(GitHub, Argo, Kubernetes, Kubeflow) {
-		delete(section("monitoring"), "service") // of a machine on which not all stages run
+		delete(section("monitoring"), "service") // on a machine on which not all stages run
 	}
 	if !on(GitHub, GitLab) {
 		delete(training, "runner")
@@ -394,7 +394,7 @@ func (d *drawer) effective(f map[string]any, section func(string) map[string]any
 	}
 }
 
-// machines agrees on what runs where: the machines of GitHub have limits.
+// machines makes the resources and runners consistent with the limits of GitHub-hosted runners.
 func (d *drawer) machines(f map[string]any, section func(string) map[string]any, targets []any) {
 	training, gate := section("training"), section("gate")
 	if gate["within"] == "1m" {
@@ -416,7 +416,7 @@ func (d *drawer) machines(f map[string]any, section func(string) map[string]any,
 	_ = f
 }
 
-// watching agrees on the guards, the trigger and the model.
+// watching makes the guards, the trigger and the model consistent.
 func (d *drawer) watching(f map[string]any, section func(string) map[string]any, targets []any) {
 	guards := section("guards")
 	limits, _ := guards["limits"].([]any)
@@ -484,10 +484,10 @@ func distinct(list []any) []any {
 	return out
 }
 
-// plainYAML is what YAML takes for a string without quotes.
+// plainYAML matches strings that need no quotes in YAML.
 var plainYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9 ._/@=-]*[A-Za-z0-9]$`)
 
-// yaml writes a value in one of the styles of YAML that people use, with its keys in any order.
+// yaml writes a value in one of several styles of YAML, with its keys in any order.
 func (d *drawer) yaml(x any, indent int) string {
 	var b strings.Builder
 	pad := strings.Repeat("  ", indent)
@@ -568,8 +568,8 @@ func asJSON(x any) (string, error) {
 	return string(out), err
 }
 
-// Files drawn from the schema, of which no two are alike, are generated without a fault. The checkers of the systems get
-// them too (TestE2ECheckersFindNoFault).
+// Distinct files that are drawn from the schema are generated without faults. The checkers of the systems receive them
+// too (TestE2ECheckersFindNoFault).
 func TestDrawnFilesAreGenerated(t *testing.T) {
 	for i := range *randomFiles {
 		text := newDrawer(t, *randomSeed+uint64(i)).file()

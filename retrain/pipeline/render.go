@@ -19,27 +19,27 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// common are the templates that every target needs; those of a target or a library are in a folder of its name.
+// common is the folder of templates that all targets share. The folders of targets and libraries have their names.
 const common = "common"
 
 //go:embed all:templates
 var embedded embed.FS
 
-// suffix is that of a template's file name, whose rest is the path of the artefact. In it @project@ stands for the
-// project.
+// suffix is the suffix of template files. The rest of the name is the path of the artefact, in which @project@ stands
+// for the name of the project.
 const suffix = ".tmpl"
 
-// partials is the folder with templates that others include.
+// partials is the folder of templates that other templates include.
 const partials = "partials"
 
 // Artefact is a generated file.
 type Artefact struct {
 	Path    string // relative to the root of the repository, with slashes
 	Text    string
-	Origins []Origin // of its lines, in order
+	Origins []Origin // origins of its lines, in order
 
 	template []string // its lines without the values of the file
-	source   string   // the team's own template that it is from, "" for those of this program
+	source   string   // path of the team's own template, "" for a built-in one
 }
 
 func byPath(a, b Artefact) int { return strings.Compare(a.Path, b.Path) }
@@ -47,25 +47,25 @@ func byPath(a, b Artefact) int { return strings.Compare(a.Path, b.Path) }
 // Executable reports whether the file is a program.
 func (a *Artefact) Executable() bool { return strings.HasSuffix(a.Path, ".sh") }
 
-// Origin says which value is in a line of an artefact.
+// Origin is a value that a line of an artefact contains.
 type Origin struct {
 	Line  int            `json:"line"` // from 1
-	Path  string         `json:"path"` // of the value in the file
+	Path  string         `json:"path"` // path of the value in the file
 	Place yamlfile.Place `json:"place"`
 }
 
-// Model is the data of a template. What comes from the file is not in it: a template reaches that through functions
-// alone, which quote it.
+// Model is the data of a template. It contains no values of the file: templates access them only through functions,
+// which quote them.
 type Model struct {
 	Stages []Stage
-	Stage  Stage // of the script, in templates of stages
+	Stage  Stage // the script's stage, in templates of stages
 
-	Builders []string // that old packages need to be built, as requirements
+	Builders []string // requirements with which old packages can be built
 
-	CompilesItself bool // mujoco-py is among the requirements
+	CompilesItself bool // whether mujoco-py is among the requirements, which compiles itself
 
-	Packages []string // of Debian with programs of the commands, for official images of Python
-	Programs []string // that the commands need
+	Packages []string // Debian packages with programs of the commands, for official Python images
+	Programs []string // programs that the commands need
 }
 
 // render fills the templates of all targets.
@@ -77,7 +77,7 @@ func render(w *Work) string {
 	}
 	for _, target := range append(kinds, w.File.Targets...) {
 		dir, err := fs.Sub(embedded, "templates/"+target)
-		if err != nil { // the name of the directory is wrong
+		if err != nil { // not reached: every target has a folder
 			panic(err)
 		}
 		r.directory(target, dir)
@@ -101,15 +101,15 @@ func render(w *Work) string {
 type renderer struct {
 	work   *Work
 	values values
-	taken  map[string]string // target of each path
-	from   string            // directory of the team's own templates, "" for those of this program
-	paths  []string          // of the values in the template that is being filled, by the number in their marks
+	taken  map[string]string // source of each path
+	from   string            // directory of the team's own templates, "" for built-in ones
+	paths  []string          // paths of the values in the current template, by the number in their marks
 }
 
-// maxFiles bounds the files of a directory of templates, in case it is not one.
+// maxFiles bounds the files in a directory of templates, in case the directory is a wrong one.
 const maxFiles = 1000
 
-// directory renders all templates of a directory.
+// directory renders all templates in a directory.
 func (r *renderer) directory(target string, dir fs.FS) {
 	files, found := 0, false
 	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
@@ -134,8 +134,8 @@ func (r *renderer) directory(target string, dir fs.FS) {
 	}
 }
 
-// installed returns the packages of Debian that the image needs for the commands of the file, and the programs that it must
-// have in the end: an image without one fails when it is built, not when a new version is deployed.
+// installed returns the Debian packages that the image needs for the commands of the file, and the programs that it
+// must contain. The build of an image without one of these fails, so that the mistake is found before a deployment.
 func installed(f *File) (packages, programs []string) {
 	all, certain := words.Needed(f.Training.Command, f.Evaluation.Command, f.Shadow.Command, f.Shadow.Stop, f.Deploy.Command, f.Rollback.Command)
 	if strict.IsBare(f.Base) || !strict.IsDebian(f.Base) {
@@ -144,7 +144,7 @@ func installed(f *File) (packages, programs []string) {
 	return words.Packages(all), certain
 }
 
-// artefact renders one template. The script of a stage that is not planned is left out.
+// artefact renders one template, unless it is the script of a stage that is not planned.
 func (r *renderer) artefact(target, name, text string) {
 	model := Model{Stages: r.work.Stages, Builders: pins.Builders(r.work.File.Requirements)}
 	model.CompilesItself = slices.ContainsFunc(r.work.File.Requirements, func(s string) bool { return pins.Name(s) == "mujoco-py" })
@@ -160,7 +160,7 @@ func (r *renderer) artefact(target, name, text string) {
 	if !r.wanted(file) {
 		return
 	}
-	key := strings.ToLower(file) // some file systems take A.md for a.md
+	key := strings.ToLower(file) // some file systems ignore case
 	if before, twice := r.taken[key]; twice {
 		r.fault(name, fmt.Sprintf("generates %s, which %s also generates", file, before))
 		return
@@ -180,7 +180,7 @@ func (r *renderer) artefact(target, name, text string) {
 	r.work.Artefacts = append(r.work.Artefacts, Artefact{Path: path.Clean(file), Text: plain, Origins: origins, template: own, source: r.source(name)})
 }
 
-// source returns the place of a template of the team's own, "" for those of this program.
+// source returns the path of a team's own template, or "" for a built-in one.
 func (r *renderer) source(name string) string {
 	if r.from == "" {
 		return ""
@@ -188,7 +188,7 @@ func (r *renderer) source(name string) string {
 	return filepath.Join(r.from, name)
 }
 
-// wanted reports whether a generated script is used: a command of the project may replace it.
+// wanted reports whether a generated file is used. A command of the project may replace it.
 func (r *renderer) wanted(file string) bool {
 	f := &r.work.File
 	switch file {
@@ -198,7 +198,7 @@ func (r *renderer) wanted(file string) bool {
 		return len(f.Training.Command) == 0
 	case "pipeline/evaluate.py":
 		return len(f.Evaluation.Command) == 0
-	case "pipeline/agent.py": // the training of CleanRL has the networks from there
+	case "pipeline/agent.py": // the training of CleanRL imports the networks from there
 		return len(f.Evaluation.Command) == 0 || f.Algorithm.Library == CleanRL && len(f.Training.Command) == 0
 	case "pipeline/world.py":
 		return len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0
@@ -220,14 +220,14 @@ func (r *renderer) fill(name, text string, model Model) (string, error) {
 	return out.String(), err
 }
 
-// ofTemplate matches how an error of a template begins, and its line.
+// ofTemplate matches the prefix of a template error with its line.
 var ofTemplate = regexp.MustCompile(`^template: .*?:(\d+)(?::\d+)?: `)
 
-// fault reports what is wrong with a template, at the line that its message begins with.
+// fault reports a mistake in a template, at the line in the prefix of the message.
 func (r *renderer) fault(name, message string) {
 	at := yamlfile.Place{File: filepath.Join(r.from, name), Line: 1, Column: 1}
 	if m := ofTemplate.FindStringSubmatch(message); m != nil {
-		at.Line, _ = strconv.Atoi(m[1]) // the expression admits digits alone
+		at.Line, _ = strconv.Atoi(m[1]) // the pattern matches only digits
 		message = message[len(m[0]):]
 	}
 	r.work.Problems = append(r.work.Problems, yamlfile.Problem{Place: at, Message: message})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What can only fail later is refused at its place, with one message that says what would be right.
+// Mistakes that can only fail later are reported at their place, with one message that says what would be correct.
 func TestFilesThatCanOnlyFail(t *testing.T) {
 	const (
 		deploy = "[python, deploy.py, --to, production]"
@@ -71,7 +71,7 @@ func TestFilesThatCanOnlyFail(t *testing.T) {
 	}
 }
 
-// What looks like these mistakes but works is accepted.
+// Values that resemble these mistakes but work are accepted.
 func TestFilesThatMayWork(t *testing.T) {
 	const deploy, id, base = "[python, deploy.py, --to, production]", "{id: CartPole-v1, env: lab}", "project: cartpole"
 	for name, replaced := range map[string][]string{
@@ -114,7 +114,7 @@ func TestFilesThatMayWork(t *testing.T) {
 	}
 }
 
-// A file without content has one fault.
+// An empty file has a single fault.
 func TestEmptyFiles(t *testing.T) {
 	for _, text := range []string{"", "\n", "# project: a\n", "---\n"} {
 		if _, err := runText(t, text); err == nil || !strings.HasSuffix(err.Error(), "pipeline.yaml:1:1: is empty: rewardwatch pipeline init proposes a first version") {
@@ -123,7 +123,7 @@ func TestEmptyFiles(t *testing.T) {
 	}
 }
 
-// A credential in the list of names is not repeated.
+// A secret in the list of names is not repeated in the message.
 func TestCredentialsInsteadOfNamesAreNotShown(t *testing.T) {
 	_, err := run(t, "production]\n", "production]\n  secrets: [Blue-Whale-77]\n")
 	if err == nil || !strings.Contains(err.Error(), "deploy.secrets[0]: must be a name of capital letters") || strings.Contains(err.Error(), "Whale") {

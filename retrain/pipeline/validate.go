@@ -31,7 +31,7 @@ var (
 	pinnedImage = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})$`)
 	quantity    = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi)$`)
 	ofStorage   = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi|Ti)$`)
-	envID       = regexp.MustCompile(`^([\p{L}_][\p{L}\p{N}_]*(\.[\p{L}_][\p{L}\p{N}_]*)*:)?([\p{L}\p{N}_-]+/)?[\p{L}\p{N}_.-]+$`) // as in Gymnasium's own
+	envID       = regexp.MustCompile(`^([\p{L}_][\p{L}\p{N}_]*(\.[\p{L}_][\p{L}\p{N}_]*)*:)?([\p{L}\p{N}_-]+/)?[\p{L}\p{N}_.-]+$`) // as Gymnasium itself requires
 	label       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	broker      = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$|^\[[0-9a-fA-F:.]+\]:[0-9]{1,5}$`)
 	release     = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.[0-9]+([.+-][A-Za-z0-9.+-]+)?|[0-9a-f]{12,40})$`)
@@ -45,7 +45,7 @@ var (
 func validate(w *Work) string {
 	v := valuesOf(&w.File)
 	for _, path := range slices.Sorted(maps.Keys(v.texts)) {
-		if fault := strict.Unprintable(v.texts[path].Value); fault != "" && w.place(path) != (yamlfile.Place{}) { // else it is a default
+		if fault := strict.Unprintable(v.texts[path].Value); fault != "" && w.place(path) != (yamlfile.Place{}) { // otherwise, it is a default
 			w.report(path, "%s", fault)
 		}
 	}
@@ -56,7 +56,7 @@ func validate(w *Work) string {
 	for _, path := range secrets.InValues(plain) {
 		w.report(path, "%s", secrets.Message)
 	}
-	as := slices.Clone(w.Problems) // what else is wrong with these is so because of it
+	as := slices.Clone(w.Problems) // further problems of these values are consequences
 	miswritten := slices.Concat(strict.Empty(w.chain, &w.given, &w.File),
 		yamlfile.OtherBooleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters), strict.Guards(w.File.Guards))
 	for _, check := range []func(*Work){
@@ -79,14 +79,14 @@ func (w *Work) matches(re *regexp.Regexp, path, value, want string) {
 	}
 }
 
-// oneOf reports a value that is none of those known.
+// oneOf reports a value that is not one of the known ones.
 func (w *Work) oneOf(path, value string, known []string) {
 	if fault := keywords.NoneOf(known, value); fault != "" {
 		w.report(path, "%s", fault)
 	}
 }
 
-// once reports a value that a list has already.
+// once reports a value that a list already contains.
 func (w *Work) once(path string, before bool) {
 	if before {
 		w.report(path, "is listed twice")
@@ -108,7 +108,7 @@ func (w *Work) duration(path, text string) {
 func validateProject(w *Work) {
 	f := &w.File
 	w.matches(projectName, "project", f.Project, "at most 40 lowercase letters, digits and hyphens, starting with a letter")
-	if f.Release == "" { // of a build without a version
+	if f.Release == "" { // built without a version
 		w.report("release", "must be set, because this program was built without a version: add a line such as release: v0.1.0 to %s, with the tag or commit of Rewardwatch that the generated files install", w.Path)
 	} else {
 		w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
@@ -157,7 +157,7 @@ func validateProject(w *Work) {
 	}
 }
 
-// registered reports an environment that the generated scripts would not know, or could not make.
+// registered reports an environment that the generated scripts cannot make.
 func (w *Work) registered(path, id string) {
 	f := &w.File
 	if len(f.Training.Command) > 0 && len(f.Evaluation.Command) > 0 {
@@ -165,7 +165,7 @@ func (w *Work) registered(path, id string) {
 	}
 	if why := pins.Unknown(id, f.Requirements); why != "" {
 		w.report(path, "%s", why)
-	} else if lacking := pins.Lacking(id, f.Requirements); lacking != "" && strings.Contains(f.Base, "python:") { // other images may have it
+	} else if lacking := pins.Lacking(id, f.Requirements); lacking != "" && strings.Contains(f.Base, "python:") { // other images may contain it
 		w.report(path, "requires %s: add it to the requirements, such as %[1]s==VERSION", lacking)
 	}
 	if !traits.OfAtari(id) || f.Algorithm.Atari {
@@ -225,13 +225,14 @@ func validateAlgorithm(w *Work) {
 		Library: a.Library, Algorithm: a.Name, Policy: a.Policy, Steps: w.File.Training.Steps, Environments: len(w.File.Environments), Own: len(w.File.Training.Command) > 0,
 		NoGPU: w.File.Training.GPU == 0 && w.limited(), Memory: strict.MiB(w.File.Training.Memory, w.limited()), OfficialPython: !strict.IsBare(w.File.Base), Requirements: w.File.Requirements,
 	}
-	if all := w.File.Environments; len(all) > 0 { // whose spaces are the same
+	if all := w.File.Environments; len(all) > 0 { // all environments have the same spaces
 		in.Discrete, in.Seen = traits.Discrete(all[0].ID), traits.Bytes(all[0].ID, a.Atari)*a.FrameStack
 	}
 	w.Problems = append(w.Problems, in.Faults("algorithm.hyperparameters", h)...)
 }
 
-// validateSpaces checks that the generated scripts can train and evaluate in the environments that are known.
+// validateSpaces checks that the generated scripts can train and evaluate in the environments, as far as these are
+// known.
 func validateSpaces(w *Work) {
 	a, all := w.File.Algorithm, w.File.Environments
 	for i, e := range all {
@@ -241,7 +242,7 @@ func validateSpaces(w *Work) {
 			}
 		}
 		switch fault, unlike := traits.NoActions(a.Library, a.Name, e.ID), traits.Unlike(e.ID, all[0].ID); {
-		case len(w.File.Training.Command) > 0: // which may wrap them
+		case len(w.File.Training.Command) > 0: // it may wrap them
 		case unlike != "":
 			w.report(element("environments", i)+".id", "%s", unlike)
 		case i == 0 && fault != "":
@@ -254,7 +255,7 @@ func validateSpaces(w *Work) {
 	}
 }
 
-// validateSeeing checks what the networks of Stable-Baselines3 see of an observation.
+// validateSeeing checks how Stable-Baselines3 networks process observations.
 func validateSeeing(w *Work) {
 	a := w.File.Algorithm
 	if a.Library != StableBaselines3 {
@@ -342,7 +343,7 @@ func validateTraining(w *Work) {
 	w.command("training.command", t.Command)
 }
 
-// runner checks the labels of the machines of a stage.
+// runner checks the runner labels of a stage.
 func (w *Work) runner(stage string, runner []string) {
 	for i, r := range runner {
 		w.matches(label, element(stage+".runner", i), r, "a label of letters, digits, dots, hyphens and underscores")
@@ -353,14 +354,14 @@ func (w *Work) runner(stage string, runner []string) {
 	}
 }
 
-// onRunners reports resources and time limits of a stage that GitHub Actions or GitLab CI cannot provide.
+// onRunners reports resources and time limits of a stage that GitHub Actions or GitLab CI do not provide.
 func (w *Work) onRunners(s machines.Stage) {
 	for key, fault := range w.File.placed(s).Faults() {
 		w.report(s.Name+"."+key, "%s", fault)
 	}
 }
 
-// command reports the words of a command that cannot be meant as they are written.
+// command reports words of a command that cannot work as intended.
 func (w *Work) command(path string, all []string) {
 	named := slices.Concat(w.File.Shadow.Secrets, w.File.Deploy.Secrets)
 	for i := range all {
@@ -370,11 +371,11 @@ func (w *Work) command(path string, all []string) {
 	}
 }
 
-// secrets checks the names of the credentials of a stage.
+// secrets checks the names of the secrets of a stage.
 func (w *Work) secrets(stage string, s Serving) {
 	for i, name := range s.Secrets {
 		path := element(stage+".secrets", i)
-		if !variable.MatchString(name) { // which may be the credential itself
+		if !variable.MatchString(name) { // it may be the secret itself
 			w.report(path, "must be a name of capital letters, digits and underscores, of a secret that the pipeline has: the value must not be in this file")
 		}
 		if secrets.Reserved(name) {
@@ -466,7 +467,7 @@ func validateStages(w *Work) {
 	}
 }
 
-// validateKeeping checks that a version that nothing deploys is not lost.
+// validateKeeping checks that a new version is not lost if nothing deploys it.
 func validateKeeping(w *Work) {
 	f := &w.File
 	if len(f.Deploy.Command) > 0 {
@@ -517,7 +518,8 @@ func validateMonitoring(w *Work) {
 	}
 }
 
-// triggerKeys are the keys that a trigger of each target needs, and with a question mark those that it may have.
+// triggerKeys maps the targets of triggers to the keys that they require, and those that they allow, with a question
+// mark.
 var triggerKeys = map[string][]string{
 	GitHub: {"repository", "token_file", "url?"}, GitLab: {"repository", "token_file", "ref?", "url?"}, Airflow: {"url", "token_file"}, Make: {"directory"},
 }

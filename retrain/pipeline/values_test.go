@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Each mistake is reported at its place, all of a filter at once, and nothing is generated.
+// All mistakes that a filter finds are reported at their places, and nothing is generated.
 func TestMistakesHavePlaces(t *testing.T) {
 	for name, test := range map[string]struct {
 		old, now, want string
@@ -112,7 +112,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 	}
 }
 
-// Values that strangers wrote in other ways than the example are values too.
+// Values in other notations than in the example are accepted.
 func TestOtherWaysToWriteValues(t *testing.T) {
 	for name, test := range map[string][]string{
 		"a folded description":   {"description: Balances a pole on a cart.", "description: >\n  Balances a pole\n  on a cart."},
@@ -171,7 +171,7 @@ func TestPythonLiterals(t *testing.T) {
 	}
 }
 
-// The schema has the keys of the file, and takes the example.
+// The schema has the keys of the file, and accepts the example.
 func TestSchemaHasTheKeysOfTheFile(t *testing.T) {
 	var schema map[string]any
 	if err := json.Unmarshal(Schema(), &schema); err != nil {
@@ -194,12 +194,12 @@ func TestSchemaHasTheKeysOfTheFile(t *testing.T) {
 	if err != nil || len(files) < 100 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
-	for _, file := range files { // also those that extend another one
+	for _, file := range files { // including those that extend another file
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain := strings.TrimPrefix(strings.ReplaceAll(string(text), `"env": null`, `"env": "a"`), "\ufeff") // read, but not recommended
+		plain := strings.TrimPrefix(strings.ReplaceAll(string(text), `"env": null`, `"env": "a"`), "\ufeff") // accepted, but not recommended
 		if err := check(plain); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -218,7 +218,7 @@ func TestSchemaHasTheKeysOfTheFile(t *testing.T) {
 	}
 }
 
-// ofSchema returns what checks the text of a file with the schema.
+// ofSchema returns a function that validates the text of a file with the schema.
 func ofSchema(t *testing.T) func(text string) error {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(Schema())))

@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// miswired finds what of its wiring an artefact lacks.
+// miswired finds lines that an artefact needs to run its stages as planned but lacks.
 func miswired(w *Work, a *Artefact) []fault {
 	var out []fault
 	for _, m := range wired.Missing(a.Path, w.File.Algorithm.Library, a.Text, names(w)) {
@@ -36,7 +36,7 @@ func miswired(w *Work, a *Artefact) []fault {
 	return out
 }
 
-// tuples returns the beginnings of the lines of a list in Python whose elements begin with a name.
+// tuples returns the beginnings of the lines of a Python list of tuples whose first elements are names.
 func tuples[T any](all []T, name func(T) string) string {
 	list := ""
 	for _, x := range all {
@@ -45,7 +45,7 @@ func tuples[T any](all []T, name func(T) string) string {
 	return list
 }
 
-// wiredImage are the lines of the Dockerfile.
+// wiredImage returns the required lines of the Dockerfile.
 func wiredImage(f *File) string {
 	list := "\nFROM " + f.Base + "\n"
 	if len(f.Requirements) > 0 {
@@ -71,7 +71,7 @@ func wiredImage(f *File) string {
 	return list
 }
 
-// wiredLabels are the labels of a team's own machines.
+// wiredLabels returns the lines with the labels of self-hosted runners.
 func wiredLabels(f *File) string {
 	list := ""
 	for _, label := range slices.Concat(f.Training.Runner, f.Gate.Runner) {
@@ -82,7 +82,7 @@ func wiredLabels(f *File) string {
 	return list
 }
 
-// wiredContainers are the lines of the image, and of what its containers reach on their machine.
+// wiredContainers returns the required lines of the image, and those for what its containers access on their machine.
 func wiredContainers(f *File) map[string]string {
 	if !f.Data.Export || len(f.Data.Brokers) > 0 {
 		return map[string]string{"pipeline/Dockerfile": wiredImage(f), "pipeline/compose.yaml": "    volumes:\n      - ../work:/work\n  train:\n"}
@@ -94,7 +94,7 @@ func wiredContainers(f *File) map[string]string {
 	}
 }
 
-// wiredByValues are the lines that an artefact must have because of values of the file.
+// wiredByValues returns the lines that an artefact must contain because of values of the file.
 func wiredByValues(w *Work, file string) []string {
 	f := &w.File
 	list := map[string]string{actionlint: wiredLabels(f)}[file]
@@ -151,7 +151,7 @@ func wiredByValues(w *Work, file string) []string {
 	return slices.DeleteFunc(wired.Lines(list), func(line string) bool { return strings.TrimSpace(line) == "" })
 }
 
-// wiredScript are the lines that the script of a stage has by its name.
+// wiredScript returns the lines of a stage's script that depend on the stage.
 func wiredScript(w *Work, file string) string {
 	i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file })
 	if i < 0 {
@@ -168,7 +168,8 @@ func wiredScript(w *Work, file string) string {
 	return list
 }
 
-// wiredSteps begin the steps that run the stages, and tell the last job which of them has failed.
+// wiredSteps returns the beginnings of the steps that run the stages, and the lines that tell the last job which stage
+// failed.
 func wiredSteps(w *Work) string {
 	list := "          path: work\n          overwrite: true\n          include-hidden-files: true\n"
 	if strict.IsEnterprise(w.File.githubAPI()) {
@@ -185,7 +186,7 @@ func wiredSteps(w *Work) string {
 	return list + needs + "]\n" + stage + " }}\n" + result + " }}\n"
 }
 
-// wiredReport are the lines by which the report of a failed run finds the stage.
+// wiredReport returns the lines with which the report of a failed run determines the stage.
 func wiredReport(w *Work, file string) string {
 	loop, claim := "for stage in "+strings.Join(names(w), " ")+"; do\n", "constant: retrain-"+w.File.Project+"\n"
 	return map[string]string{
@@ -196,7 +197,7 @@ func wiredReport(w *Work, file string) string {
 	}[file]
 }
 
-// wiredPrograms are the lines that a program must have because of values of the file.
+// wiredPrograms returns the lines that a Python file must contain because of values of the file.
 func wiredPrograms(f *File, file string) string {
 	switch {
 	case file == "pipeline/evaluate.py":
@@ -224,7 +225,7 @@ func wiredPrograms(f *File, file string) string {
 	return list
 }
 
-// seen are the lines of what the agent sees of an observation.
+// seen returns the lines that determine how the agent observes the environment.
 func seen(f *File) string {
 	list := "|        raise TypeError(f\"the observations of {id} are not numbers: define features above, or wrap the environment\")\n"
 	if f.Algorithm.FrameStack > 1 {
@@ -242,7 +243,7 @@ func seen(f *File) string {
 	return list
 }
 
-// wiredCard are the lines of the model card.
+// wiredCard returns the required lines of the model card.
 func wiredCard(f *File) string {
 	list := "\\| \\| \\|\n\\| --- \\| --- \\|\n\\| policy \\| |\\| owner \\| |\\| algorithm \\| |\\| environments \\| |\\| training steps \\| |\\| evaluation \\| |\\| gate \\| |\\| expected in production \\| |\\| monitored by \\| |## Intended use and limits\n"
 	if len(f.Evaluation.Constraints) > 0 && len(f.Evaluation.Command) == 0 {
@@ -254,7 +255,7 @@ func wiredCard(f *File) string {
 	return list
 }
 
-// wiredDeployment are the lines that undo a deployment.
+// wiredDeployment returns the lines that roll back a deployment.
 func wiredDeployment(f *File) string {
 	list := "}\ndeploy\nsucceeded\n"
 	if len(f.Rollback.Command) > 0 {
@@ -267,10 +268,10 @@ func wiredDeployment(f *File) string {
 	return list
 }
 
-// projectWord is the project as YAML.
+// projectWord returns the name of the project in YAML.
 func projectWord(f *File) string {
 	word, err := quote.Word(f.Project)
-	if err != nil { // a string is always YAML
+	if err != nil { // not reached: a string can always be encoded
 		return f.Project
 	}
 	return word
@@ -284,7 +285,7 @@ func names(w *Work) []string {
 	return out
 }
 
-// startedBy begins what Rewardwatch must have to start each target.
+// startedBy are the beginnings of the configuration with which Rewardwatch starts each target.
 var startedBy = map[string]string{
 	GitHub: "github: {repository: ", GitLab: "gitlab: {project: ", Airflow: "airflow: {dag: ", Make: "command:\n|        run: [/bin/sh, -c, \"set -a; [ ! -f .env.retrain ] \\|\\| . ./.env.retrain; unset IMAGE REQUEST RUN VERSION; exec /usr/bin/make --file pipeline/Makefile retrain\"]\n        directory: ",
 }

@@ -1,6 +1,6 @@
-// Package commandline has the parts of proposed commands:
+// Package commandline composes proposed commands. Each part has its own file:
 //
-//	arguments  which arguments of a program a command has, and how they are set
-//	shell      the words that the shell expands, and how the others are quoted
+//	arguments  reads and sets the arguments of a program in a command
+//	shell      the words that the shell expands, and the quoting of the others
 //	place      the directory in which the command runs
 package commandline

@@ -114,12 +114,12 @@ func Distribution(module string) string {
 
 var separators = pattern.MustCompile(`[-_.]+`)
 
-// Normalized returns the name of a package as the index compares it.
+// Normalized returns the normalized name of a package, as PyPI compares names.
 func Normalized(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
 
-// Requirement matches a package with its exact version, as the file of a pipeline lists it.
+// Requirement matches a package with its exact version, in the form of the requirements in a pipeline file.
 var Requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*\])?==[0-9][A-Za-z0-9.+!_-]*$`)
 
 // Name returns the normalized name of a requirement's package.
@@ -128,7 +128,7 @@ func Name(requirement string) string {
 	return name
 }
 
-// NameAndVersion returns the normalized name of a requirement's package, without extras, and its version; "" without one.
+// NameAndVersion returns the normalized name of a requirement's package without extras, and its exact version or "".
 func NameAndVersion(requirement string) (name, version string) {
 	name, version, _ = strings.Cut(requirement, "==")
 	name, _, _ = strings.Cut(name, "[")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Generated scripts need a new enough library.
+// The generated scripts are proposed only for versions of a library that they support.
 func TestProposedLibraryByVersion(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const cartpole = "import ray\nfrom ray.rllib.algorithms.ppo import PPOConfig\ndef main():\n    algo = PPOConfig().environment('CartPole-v1').training(lr=1e-4).build()\n    algo.train()\n    algo.save('model')\n" + guard
@@ -37,7 +37,7 @@ func TestProposedLibraryByVersion(t *testing.T) {
 	}
 }
 
-// The agents of an old RLlib are left to the program.
+// Programs with the agents of an old RLlib are run as they are.
 func TestProposedOldRLlib(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n    main()\n"
 	const agents = "import os\nfrom ray.rllib.agents import ppo\nfrom gym import spaces\nfrom pettingzoo import AECEnv\nfrom cards.paths import get_project_root\n\n" +
@@ -64,7 +64,7 @@ func TestProposedOldRLlib(t *testing.T) {
 	}
 }
 
-// A replay buffer class is left to the program.
+// A program with its own replay buffer class is run as it is.
 func TestProposedReplayBuffers(t *testing.T) {
 	const requirements = "stable-baselines3==2.7.0\ngymnasium==1.2.2\n"
 	for name, test := range map[string]struct {
@@ -81,7 +81,7 @@ func TestProposedReplayBuffers(t *testing.T) {
 	}
 }
 
-// A class of a table with arguments that only a program can compute is left to it.
+// A program is run as it is if it chooses the class of the algorithm from a table, with computed arguments.
 func TestProposedClassesOfTables(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const agents = "from stable_baselines3 import DQN, PPO\nALGOS = {'dqn': DQN, 'ppo': PPO}\ndef make(algo, found, env, seed):\n    params = dict(found)\n    return ALGOS[algo]('MlpPolicy', env, seed=seed, verbose=0, **params)\n"
@@ -115,7 +115,7 @@ func TestProposedClassesOfTables(t *testing.T) {
 	}
 }
 
-// The generated scripts do what the first training does, or else its own command is proposed, with the reason.
+// Either the generated scripts do what the first training does, or the program's own command is proposed with a reason.
 func TestProposedLibraryOfTheTraining(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const head = "import gymnasium as gym\nfrom stable_baselines3 import PPO\n"

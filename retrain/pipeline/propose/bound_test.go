@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What the packaging of a project allows is stronger than what another of its files pins, and a project is no requirement
-// of its own.
+// The bounds in a project's packaging override pins in its other files, and a project does not require itself.
 func TestPackagingBindsPins(t *testing.T) {
 	const requirements = "numpy==1.21.0\ntorch==2.2.1\nmy_drive @ git+https://example.com/my-drive.git\n"
 	for name, packaging := range map[string]map[string]string{
@@ -32,7 +31,7 @@ func TestPackagingBindsPins(t *testing.T) {
 	}
 }
 
-// The total of a training is not the n_steps of a callback or of a rollout, which are in the program itself.
+// The steps of a training are not the n_steps of a callback or rollout, even if the same program sets these.
 func TestStepsOfTheWholeTraining(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"same file":     {"train.py": "class Callback:\n    n_steps: int = 1000\nclass Train:\n    total_timesteps: int = 5e6\nif __name__ == '__main__':\n    train()\n"},

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
-// rankPrograms ranks the programs of the repository, before what the first says about environments and steps is
+// rankPrograms ranks the programs of the repository. It runs before the environments and steps of the first program are
 // preferred.
 func (p *Proposal) rankPrograms() {
 	env := ""
@@ -48,7 +48,7 @@ func (p *Proposal) commands() {
 
 var commandWord = regexp.MustCompile(`^(python|sh|-c|-m)$`)
 
-// asCommand returns a command as YAML, with what says so.
+// asCommand returns a command as YAML, with its source in a comment.
 func asCommand(c programs.Command) (string, error) {
 	if len(c.Words) == 0 {
 		return strings.TrimSuffix("[python, "+strict.Placeholder+".py] # "+quote.Comment(strings.Join(c.Notes, "; ")), " # "), nil

@@ -7,11 +7,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
-// guard is the end of a Python file that runs as a program.
+// guard is the main block at the end of a Python file.
 const guard = "\nif __name__ == '__main__':\n    main()\n"
 
-// The programs of a repository are proposed as they are run in the image, which does not install the project, with the
-// model in $WORK.
+// Commands are proposed as they run in the image, which does not install the project, with the model in $WORK.
 func TestProposedCommands(t *testing.T) {
 	for name, test := range map[string]struct {
 		files                map[string]string
@@ -255,7 +254,7 @@ func TestProposedCommands(t *testing.T) {
 	}
 }
 
-// proposedFor returns the commands that are proposed for a repository, as words of a shell.
+// proposedFor returns the commands that are proposed for a repository, as shell words.
 func proposedFor(t *testing.T, files map[string]string) (training, evaluation string) {
 	t.Helper()
 	p := proposeFor(t, files)

@@ -11,19 +11,19 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
-// Declared is a package that a repository says it needs.
+// Declared is a package that a repository declares.
 type Declared struct {
 	Name   string `json:"name"`   // with extras
-	Wanted string `json:"wanted"` // of its versions, as the file says it; "" for any
+	Wanted string `json:"wanted"` // wanted versions as in the file; "" for any
 	File   string `json:"file"`
 	Pin    string `json:"pin"`            // proposed version; "" for none
-	Why    string `json:"why"`            // where the version is from, for a person
-	Left   string `json:"left,omitempty"` // why it is left out: "" for a package that is not
+	Why    string `json:"why"`            // source of the version, for output
+	Left   string `json:"left,omitempty"` // why the package is omitted, "" if it is not
 
-	marker string // of PEP 508: when it is needed
+	marker string // PEP 508 marker: when it is needed
 }
 
-// requirement returns the package as requirements name it.
+// requirement returns the package with its version in the syntax of requirements.
 func (d Declared) requirement() string { return d.Name + "==" + d.Pin }
 
 var (
@@ -46,12 +46,12 @@ var (
 	notForTraining   = pattern.MustCompile(`dev|test|doc|lint|format`)
 )
 
-// testedVersions are those that the generated scripts were tested with, with Python 3.11 of the default image.
+// testedVersions are the versions with which the generated scripts were tested, with Python 3.11 of the default image.
 var testedVersions = map[string]string{
 	"gymnasium": "1.2.2", "numpy": "2.4.6", "ray": "2.60.0", "scipy": "1.17.1", "stable-baselines3": "2.9.2", "torch": "2.15.0", "tyro": "1.0.17",
 }
 
-// declared takes what a file declares or locks.
+// declared records what a file declares or locks.
 func (p *dependencies) declared(file, text string) {
 	switch base := path.Base(file); base {
 	case "requires.txt", "PKG-INFO", "METADATA":
@@ -113,13 +113,13 @@ func (p *dependencies) declared(file, text string) {
 	}
 }
 
-// The limits of what is taken of declarations.
+// Limits for declarations.
 const (
 	maxStated = 1000
 	maxSpec   = 1000 // bytes
 )
 
-// add adds a package, unless it is a tool.
+// add records a package, unless it is a tool.
 func (p *dependencies) add(file, spec, marker string) {
 	if len(spec) > maxSpec || len(p.stated) >= maxStated {
 		return
@@ -143,7 +143,7 @@ func (p *dependencies) add(file, spec, marker string) {
 	}
 }
 
-// lines adds what the lines of a requirements file name.
+// lines records the packages in the lines of a requirements file.
 func (p *dependencies) lines(file, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -161,7 +161,7 @@ func (p *dependencies) lines(file, text string) {
 	}
 }
 
-// list adds the strings of a list of dependencies.
+// list records the packages in a list of dependencies.
 func (p *dependencies) list(file, text string) {
 	m := needsList.FindStringSubmatch(text)
 	if m == nil {
@@ -175,7 +175,7 @@ func (p *dependencies) list(file, text string) {
 	}
 }
 
-// toml adds the keys of tables of dependencies: those of Poetry with its groups, and of Pipenv.
+// toml records the packages in tables of dependencies, as in Poetry, including its groups, and Pipenv.
 func (p *dependencies) toml(file, text string) {
 	table, optional := "", pins.OptionalGroups(text)
 	for line := range strings.Lines(pins.EachConstraint(text)) {
@@ -193,7 +193,7 @@ func (p *dependencies) toml(file, text string) {
 			version = v[1]
 		}
 		version = strings.TrimPrefix(version, name)
-		if version != "" && version[0] >= '0' && version[0] <= '9' { // exactly this one
+		if version != "" && version[0] >= '0' && version[0] <= '9' { // exactly this version
 			version = "==" + version
 		}
 		if e := tomlExtras.FindStringSubmatch(m[3]); e != nil {
@@ -207,8 +207,8 @@ func (p *dependencies) toml(file, text string) {
 	}
 }
 
-// setAside notes a package that a file wants for something else than training, in case the training needs it all the
-// same.
+// setAside records a package that a file declares for another purpose than training, in case the training needs it
+// nevertheless.
 func (p *dependencies) setAside(spec string) {
 	spec, _, _ = strings.Cut(spec, ";")
 	m := packageSpec.FindStringSubmatch(strings.TrimSpace(spec))
@@ -220,7 +220,7 @@ func (p *dependencies) setAside(spec string) {
 	}
 }
 
-// limit takes the limits that uv keeps for versions that the dependencies do not name.
+// limit records uv's limits for versions of packages that are not direct dependencies.
 func (p *dependencies) limit(text string) {
 	for _, m := range uvLimits.FindAllStringSubmatch(text, -1) {
 		for _, item := range quotedItem.FindAllStringSubmatch(m[1], -1) {

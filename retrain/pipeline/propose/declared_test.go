@@ -6,7 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// Repositories shaped as those of known projects need few changes: what their own scripts leave out.
+// Proposals for repositories that resemble well-known projects need only few edits, for what the projects' own scripts
+// omit.
 func TestProposalsForKnownShapes(t *testing.T) {
 	for name, test := range map[string]struct {
 		files   map[string]string

@@ -12,15 +12,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// maxMatches bounds what is taken of one file by one pattern, so that what a hostile file costs grows no faster than its size.
+// maxMatches bounds the matches of a pattern in a file, so that the time for a hostile file is proportional to its
+// size.
 const maxMatches = 1000
 
 var (
-	// wellKnown are the ids of Gymnasium and its common companions.
+	// wellKnown matches the ids of Gymnasium and common companion packages.
 	wellKnown = pattern.MustCompile(`^([\w.]+:)?((ALE|phys2d|tabular|dm_control|seals|metaworld|gym)/.*|(CartPole|Pendulum|Acrobot|MountainCar(Continuous)?|LunarLander(Continuous)?|BipedalWalker(Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(Standup)?|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum|FrozenLake(8x8)?|Taxi|Blackjack|CliffWalking|Fetch\w+|Hand\w+|Adroit\w+|FrankaKitchen|AntMaze\w*|PointMaze\w*|Panda\w+|MiniGrid-.+|BabyAI-.+|MiniWorld-.+|Safety\w+|highway|merge|roundabout|parking|intersection|racetrack|procgen-.+|\w+BulletEnv|\w+(NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
-	// saysEnvironment is code before a string that is the id of an environment: env = "A-v0", "env_id": "A-v0", make("A-v0".
+	// saysEnvironment matches code before a string that is an environment id: env = "A-v0", "env_id": "A-v0",
+	// make("A-v0".
 	saysEnvironment = pattern.MustCompile(`(?i)(?:env\w*["']?\s*(?::\s*\w+\s*)?[=:(,]\s*|\b(?:make|make_vec|spec)\(\s*|env[\w-]*["']\s*,[^\n]*default\s*=\s*)(?:[\[({][^\])}]*)?["']$`)
-	// madeByName and registeredByName are of environments whose ids have no version.
+	// madeByName and registeredByName match environments whose ids have no version.
 	madeByName       = pattern.MustCompile(`\b(?:gym|gymnasium)\.make\(\s*(?:id\s*=\s*)?["']([A-Za-z][\w/-]*)["']`)
 	registeredByName = pattern.MustCompile(`\bregister\(\s*id\s*=\s*["']([A-Za-z][\w/-]*)["']\s*,\s*entry_point\b`)
 	versioned        = pattern.MustCompile(`-v[0-9]+$`)
@@ -29,7 +31,7 @@ var (
 	imports          = pattern.MustCompile(`(?m)^\s*(?:from\s+[\w.]+\s+import\s+\(?[\w., \n]*|import\s+[\w., ]+)`)
 )
 
-// mentioned adds the strings that could be ids of environments, with what is said before them.
+// mentioned records strings that may be environment ids, judging by the code before them.
 func (p *Proposal) mentioned(file string, re *pattern.Pattern, text []byte, weight int) {
 	for _, m := range re.FindAllSubmatchIndex(text, maxMatches) {
 		id, before := string(text[m[2]:m[3]]), text[max(0, m[2]-300):m[2]]
@@ -43,7 +45,7 @@ func (p *Proposal) mentioned(file string, re *pattern.Pattern, text []byte, weig
 	}
 }
 
-// used adds the ids that a file uses as such.
+// used records ids that a file uses as environment ids.
 func (p *Proposal) used(file string, re *pattern.Pattern, text []byte, clear int) {
 	for _, m := range re.FindAllSubmatchIndex(text, maxMatches) {
 		id := string(text[m[2]:m[3]])
@@ -54,7 +56,7 @@ func (p *Proposal) used(file string, re *pattern.Pattern, text []byte, clear int
 	}
 }
 
-// register takes the ids that a module of the repository registers, and what packages import.
+// register records the ids that a module of the repository registers, and what packages import.
 func (p *Proposal) register(file string, text []byte) {
 	if path.Base(file) == "__init__.py" {
 		p.roots[path.Dir(file)] = true
@@ -68,11 +70,11 @@ func (p *Proposal) register(file string, text []byte) {
 	}
 }
 
-// registering returns the package that has an environment registered when it is imported: the outermost one that imports
-// the module that registers it, or else that module. It is "" if that module cannot be imported.
+// registering returns the package that registers an environment when it is imported: the outermost package that imports
+// the registering module, or else that module. It returns "" if the module cannot be imported.
 func (p *Proposal) registering(file string) string {
 	module := strings.TrimSuffix(strings.TrimSuffix(file, ".py"), "/__init__")
-	var chain []string // from the module to the package at the top
+	var chain []string // from the module to the top-level package
 	for at := module; at != "." && (at == module || p.roots[at]); at = path.Dir(at) {
 		chain = append(chain, at)
 	}
@@ -90,7 +92,7 @@ func (p *Proposal) registering(file string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(outermost, path.Dir(top)), "/"), "/", ".")
 }
 
-// byName adds what the first program gets by the names of constants, arguments or files that it imports.
+// byName records the environment and steps that the first program reads from constants, arguments or imported files.
 func (p *Proposal) byName() {
 	if id, from := p.finder.Environment(); id != "" {
 		p.ids[id] = true
@@ -101,7 +103,7 @@ func (p *Proposal) byName() {
 	}
 }
 
-// identify leaves out the strings that only look like ids, and names the packages that register the rest.
+// identify removes strings that only resemble ids, and adds the packages that register the other environments.
 func (p *Proposal) identify() {
 	p.Environments = slices.DeleteFunc(p.Environments, func(f Finding) bool {
 		return (!p.ids[f.Value] || !versioned.MatchString(f.Value)) && p.modules[f.Value] == ""
@@ -115,8 +117,8 @@ func (p *Proposal) identify() {
 	}
 }
 
-// byOthers names the packages that register environments, where a program imports them only for that: the generated
-// scripts make environments by their ids alone.
+// byOthers adds packages that a program imports only to register environments. The generated scripts make environments
+// only by their ids, which must include the package.
 func (p *Proposal) byOthers() {
 	for i, e := range p.Environments {
 		if p.Library != keywords.Custom && !p.games && traits.OfAtari(e.Value) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// sb3Program returns a training program with more imports, the default id of its environment, and what follows where that
-// is made.
+// sb3Program returns a training program with additional imports, a default environment id, and code after the
+// environment is made.
 func sb3Program(imports, id, more string) string {
 	const main = "if __name__ == '__main__':\n    main()\n"
 	const program = "import argparse\nimport gymnasium as gym\nIMPORTS\nfrom stable_baselines3 import SAC\n\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--env', default='ID')\n    p.add_argument('--out', default='logs/sac')\n    a = p.parse_args()\n    model = SAC('MultiInputPolicy', gym.make(a.env))\n    model.learn(total_timesteps=25000)\n    model.save(a.out)\n\n" + main
@@ -50,7 +50,7 @@ func TestProposedEnvironmentsOfModules(t *testing.T) {
 	}
 }
 
-// An id that a program composes is none.
+// A composed id is not proposed.
 func TestProposedComposedIds(t *testing.T) {
 	const train = "import gym\nimport torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    ARGS\n    train(p.parse_args())\n"
 	with := func(args, more string) string { return strings.Replace(train, "ARGS", args, 1) + more }
@@ -68,7 +68,7 @@ func TestProposedComposedIds(t *testing.T) {
 	}
 }
 
-// Classes of the repository are no ids: its own programs make them.
+// Classes of the repository are not ids, so the project's own programs make them.
 func TestProposedEnvironmentsOfTheRepository(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n"
 	for name, test := range map[string]struct {
@@ -90,7 +90,7 @@ func TestProposedEnvironmentsOfTheRepository(t *testing.T) {
 	}
 }
 
-// Generated scripts cannot make the environments that Gym knows.
+// The generated scripts cannot make environments that are registered in Gym.
 func TestProposedEnvironmentsOfGym(t *testing.T) {
 	for name, test := range map[string]struct {
 		files       map[string]string
@@ -112,7 +112,7 @@ func TestProposedEnvironmentsOfGym(t *testing.T) {
 	}
 }
 
-// Games need the package that registers them, unless their preprocessing does that.
+// Atari games need the package that registers them, unless their preprocessing imports it.
 func TestProposedGames(t *testing.T) {
 	const pong = "from ray import air, tune\nfrom ray.rllib.algorithms.dqn import DQNConfig\nif __name__ == '__main__':\n    config = (\n        DQNConfig()\n        .environment('ALE/Pong-v5')\n        .training(model={'dim': SIZE}, lr=1e-4)\n    )\n    config.n_step = 5\n    config.v_min = -21\n    config.num_gpus = 1\n    other.gamma = 0.5\n    tune.Tuner(trainable='DQN', param_space=config).fit()\n"
 	const lander = "stable-baselines3==2.7.0\ngymnasium==1.2.2\n"
@@ -140,7 +140,8 @@ func TestProposedGames(t *testing.T) {
 	}
 }
 
-// Generated scripts make an environment by its id alone: arguments that change it leave it to the program.
+// The generated scripts make environments only by their id. A program that passes arguments which change the
+// environment is run as it is.
 func TestProposedArgumentsOfEnvironments(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const sb3 = "stable-baselines3==2.7.0\ngymnasium==1.2.2\nhighway-env==1.10.1\n"
@@ -191,7 +192,7 @@ func TestProposedArgumentsOfEnvironments(t *testing.T) {
 	}
 }
 
-// The environment is the one that the defaults of arguments choose, and comments name the file that has a value.
+// The environment depends on the defaults of arguments, and comments name the file that sets a value.
 func TestProposedChoicesOfArguments(t *testing.T) {
 	const head = "import argparse, os\nimport gymnasium as gym\nimport torch\np = argparse.ArgumentParser()\np.add_argument('--task', default='lander')\nargs = p.parse_args()\n"
 	const tail = "\nif __name__ == '__main__':\n    train(env)\n    torch.save(net, 'models/best.pt')\n"
@@ -257,7 +258,7 @@ func TestProposedChoicesOfArguments(t *testing.T) {
 	}
 }
 
-// Ids that Gymnasium 1.0 no longer has need the versions before it, and generated scripts no Gym.
+// Ids that Gymnasium 1.0 removed require earlier versions, and the generated scripts do not need Gym.
 func TestProposedEnvironmentsBeforeGymnasium1(t *testing.T) {
 	const train = "import gym\nfrom stable_baselines3 import PPO\nif __name__ == '__main__':\n    PPO('MlpPolicy', gym.make('ID')).learn(30000)\n"
 	with := func(id string) string { return strings.Replace(train, "ID", id, 1) }
@@ -267,7 +268,7 @@ func TestProposedEnvironmentsBeforeGymnasium1(t *testing.T) {
 	proposes(t, "what is declared", map[string]string{"requirements.txt": "gymnasium==1.2.2\n", "train.py": with("LunarLander-v2")}, []string{"- gymnasium==1.2.2\n", "- stable-baselines3==2.9.2 "}, nil)
 }
 
-// Arguments with the values that an environment has anyway change nothing.
+// Arguments with the default values of an environment change nothing.
 func TestProposedUsualArgumentsOfEnvironments(t *testing.T) {
 	const train = "import gymnasium as gym\nfrom stable_baselines3 import PPO\nenv = gym.make('CarRacing-v3', continuous=VALUE, domain_randomize=False)\nPPO('CnnPolicy', env).learn(30000)\n"
 	with := func(value string) map[string]string {

@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
 )
 
-// Whatever the files of a repository contain, a file is proposed that a person can correct: it is YAML, and its mistakes
-// have places.
+// Whatever the files of a repository contain, the proposed file can be corrected by hand: it is valid YAML, and its
+// mistakes have places.
 func FuzzRepository(f *testing.F) {
 	f.Add("import gymnasium as gym\nfrom stable_baselines3 import SAC\ngym.make('Pendulum-v1')\nif __name__ == '__main__':\n    train()\n", "torch>=2,<3 ; python_version > '3'\ngym[a, b] @ https://x\n-e .#egg=own\n")
 	f.Add("parser.add_argument('--env-id', default='my:A-v0')\nPPOConfig()\n# ray.rllib\nimport ray.rllib\n\"\"\"doc\"\"\"", "[project]\nname = \"a b\"\ndescription = \"it's {{\"\ndependencies = [\"numpy~=1.2\", 'x==1; extra == \"y\"']\n[tool.poetry.dependencies]\nrich = {version = \"^1\", extras = [\"z\"]}\n")

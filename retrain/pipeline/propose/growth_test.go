@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/reading"
 )
 
-// hostileShapes are files, by what they are made to cost, as a line that is repeated: with the number of the line where
-// it has a verb.
+// hostileShapes are files that are made to take long, as a line that is repeated. A verb in the line stands for the
+// number of the line.
 var hostileShapes = map[string]struct{ file, before, line, after string }{
 	"parsers":              {"train.py", "", "a%d = s.add_parser('x')\n", startsIt},
 	"one parser":           {"train.py", "", "a = s.add_parser('x%d'); a.add_argument('--b')\n", startsIt},
@@ -80,7 +80,7 @@ var hostileShapes = map[string]struct{ file, before, line, after string }{
 
 const startsIt = "\nif __name__ == '__main__':\n    train()\n"
 
-// repeated returns a line as often as makes a text of a length.
+// repeated repeats a line up to a length.
 func repeated(line string, length int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < length; i++ {
@@ -93,7 +93,8 @@ func repeated(line string, length int) string {
 	return b.String()
 }
 
-// cost returns the least CPU time of a few proposals for a repository: the rest is that of other processes' caches.
+// cost returns the least CPU time of three proposals for a repository, because the others may be slowed down by other
+// processes.
 func cost(t *testing.T, repository fstest.MapFS) time.Duration {
 	t.Helper()
 	least := time.Duration(1<<63 - 1)
@@ -120,7 +121,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// So does a repository with eight times as many files.
+// The time for a repository is proportional to its number of files.
 func TestSimHostileRepositoriesCostNoMoreThanTheirFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"programs that import each other": "import click\nfrom .a%d import a\nfrom .a%d import b\n@a.command()\ndef train(): pass\n" + startsIt,
@@ -144,7 +145,7 @@ func TestSimHostileRepositoriesCostNoMoreThanTheirFiles(t *testing.T) {
 	}
 }
 
-// What is over a limit is not read, and the proposed file says so.
+// Files over a limit are not read, and the proposed file says so.
 func TestProposalsSayWhatWasNotRead(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range 9 {
@@ -174,9 +175,9 @@ func TestProposalsSayWhatWasNotRead(t *testing.T) {
 	}
 }
 
-// A file that is made to cost much costs less than 22 times as much when it is eight times as long: what grows with the
-// length costs 8 times as much, what grows with its square 64 times, and 22 is as far from the one as from the other, so
-// that a busy machine neither hides a square nor invents one.
+// If a hostile file becomes eight times as long, the time for it grows by less than a factor of 22. Linear growth means
+// a factor of 8, and quadratic growth a factor of 64. 22 is in the geometric middle, so that noise on a busy machine
+// neither hides nor simulates quadratic growth.
 func TestSimHostileFilesCostNoMoreThanTheirSize(t *testing.T) {
 	for name, shape := range hostileShapes {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,7 @@ package propose
 
 import "testing"
 
-// What Ray leaves in the home directory is kept, and an evaluation finds it there.
+// Results that Ray writes to the home directory are kept, and the evaluation finds them.
 func TestProposedHomes(t *testing.T) {
 	const (
 		run = "import ray\nfrom ray.rllib.agents import ppo\nimport argparse\ndef train(args):\n    agent = ppo.PPOTrainer(env='Taxi-v3')\n    for _ in range(args.n_iters):\n        agent.train()\n        agent.save()\n" +
@@ -21,7 +21,7 @@ func TestProposedHomes(t *testing.T) {
 	proposes(t, "no Ray", map[string]string{"train.py": other}, []string{"train.py"}, []string{"HOME"})
 }
 
-// The docstring of a program that docopt reads is its arguments; that of others is not.
+// A docstring that docopt parses declares arguments; other docstrings do not.
 func TestProposedArgumentsOfDocstrings(t *testing.T) {
 	const doc = "\"\"\"Trains an agent.\n\nUsage:\n  train.py [options]\n\nOptions:\n  --env ID         environment [default: CartPole-v1]\n  --save-path DIR  where the model goes [default: models]\n  --steps N        [default: 5000]\n\"\"\"\n"
 	const body = "import gymnasium\nimport torch\ndef main():\n    args = docopt(__doc__)\n    gymnasium.make(args['--env'])\n    loss.backward()\n    torch.save(net, args['--save-path'])\nif __name__ == '__main__':\n    main()\n"
@@ -29,7 +29,7 @@ func TestProposedArgumentsOfDocstrings(t *testing.T) {
 	proposes(t, "other", map[string]string{"train.py": doc + body[:len("import gymnasium\n")] + "def main():\n    loss.backward()\nif __name__ == '__main__':\n    main()\n"}, []string{"train.py"}, []string{"--save-path"})
 }
 
-// An evaluation of a model that is in the repository already says nothing about a new one.
+// An evaluation of a model in the repository says nothing about a new model.
 func TestProposedEvaluationsOfOtherModels(t *testing.T) {
 	const train = "from stable_baselines3 import PPO\nimport gym\nimport worlds\nmodel = PPO('MlpPolicy', gym.make('Own-v0', size=3))\nmodel.learn(total_timesteps=15000)\nmodel.save('new_agent')\n"
 	evaluate := func(name string) string {
@@ -47,7 +47,7 @@ func TestProposedEvaluationsOfOtherModels(t *testing.T) {
 	proposes(t, "new", files, []string{`examples/eval.py"']`}, []string{"CHANGE-ME"})
 }
 
-// Versions go with what the programs call, and with each other.
+// Versions fit the interfaces that the programs use, and each other.
 func TestProposedVersionsOfParallelGames(t *testing.T) {
 	const main = "from pettingzoo.mpe import simple_tag_v2\nimport imageio\nimport torch\ndef train():\n    env = simple_tag_v2.parallel_env()\n    obs, rewards, dones, infos = env.step(actions)\n    loss.backward()\n    imageio.mimsave('a.mp4', frames)\nif __name__ == '__main__':\n    train()\n"
 	proposes(t, "four results", map[string]string{"main.py": main},
@@ -67,7 +67,7 @@ func TestProposedVersionsOfParallelGames(t *testing.T) {
 		[]string{`export PYTHONPATH="$OLDPWD/package:$PYTHONPATH"`, "- torch==2.1.0", "base: python:3.10."}, []string{"- worlds"})
 }
 
-// A gate would wait for episodes that an evaluation of the repository does not send; one that is generated sends them.
+// If the gate needs episodes, a generated evaluation sends them, but one of the repository does not.
 func TestProposedGates(t *testing.T) {
 	own := "import torch\ndef train():\n    model.save()\n    loss.backward()\nif __name__ == '__main__':\n    train()\n"
 	proposes(t, "own evaluation", map[string]string{"train.py": own}, []string{"\ngate: {skip: true} #"}, nil)

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// What a repository says is never more than a comment or a scalar of the proposed file.
+// Text of a repository appears in the proposed file only in comments and scalars.
 func TestHostileRepositoriesAddNoKeys(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"a version of Python": {"setup.py": "setup(python_requires='==3.8.*||\rdeploy: {command: [bad]}\r#')\n"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Settings that hydra composes for the training say its environment and its steps.
+// The environment and steps are found in settings that hydra composes for the training.
 func TestSettingsOfHydra(t *testing.T) {
 	const program = "import hydra\nimport torchrl\n@hydra.main(config_path='', config_name='config_walk', version_base='1.1')\ndef main(cfg):\n    train(cfg)" + guard
 	for name, test := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
 )
 
-// Hyperparameters are the arguments of the class, by whatever name of the repository they have their values.
+// Hyperparameters are the arguments of the class, whatever variables their values come from.
 func TestProposedHyperparameters(t *testing.T) {
 	const requirements = "stable-baselines3==2.7.0\ngymnasium==1.2.2\n"
 	const top = "import gymnasium as gym\nfrom stable_baselines3 import PPO\n"
@@ -95,7 +95,7 @@ func TestProposedHyperparameters(t *testing.T) {
 	generates(t, files, ".training(gamma=0.97, lr=0.0001, train_batch_size_per_learner=4000)\n        .rl_module(model_config={\"fcnet_hiddens\": [64, 64]})\n    )\n")
 }
 
-// Values of settings files count like constants, where the program reads them.
+// Values in settings files count like constants if the program reads the file.
 func TestHyperparametersOfSettings(t *testing.T) {
 	const top = "import argparse, json, yaml\nimport gymnasium as gym\nfrom stable_baselines3 import PPO\n"
 	const guard = "if __name__ == '__main__':\n    main()\n"
@@ -118,7 +118,7 @@ func TestHyperparametersOfSettings(t *testing.T) {
 	}
 }
 
-// generates checks that the training that the proposal for a repository generates contains a text.
+// generates checks that the training that is generated from a proposal contains a text.
 func generates(t *testing.T, files map[string]string, want string) {
 	t.Helper()
 	w, err := runText(t, strings.Replace(proposalOf(t, files), "targets: [make]", "targets: [make]\nrelease: v0.1.0", 1))
@@ -131,7 +131,7 @@ func generates(t *testing.T, files map[string]string, want string) {
 	}
 }
 
-// What a value may be, but need not, is never proposed as a fact.
+// A possible but uncertain value is never proposed as a fact.
 func TestProposedHyperparametersAreCertain(t *testing.T) {
 	const top = "import sys, os\nimport gymnasium as gym\nfrom stable_baselines3 import PPO\n"
 	const end = "env = gym.make('CartPole-v1')\n"

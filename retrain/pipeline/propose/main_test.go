@@ -20,7 +20,7 @@ func runText(t *testing.T, text string) (*pipeline.Work, error) {
 	return pipeline.Run(file, "", pipeline.Options{})
 }
 
-// haveAllPlaces checks that an error is one of mistakes that all have places.
+// haveAllPlaces checks that an error consists of mistakes that all have places.
 func haveAllPlaces(t *testing.T, err error) {
 	t.Helper()
 	mistakes, ok := errors.AsType[*yamlfile.Error](err)

@@ -14,7 +14,7 @@ var (
 	extraSection   = pattern.MustCompile(`^\[[^:\]]*:?(.*)\]$`)
 )
 
-// metadata takes what the packaging wrote: the packages without those of extras.
+// metadata records the packages in packaging metadata, except those of extras.
 func (p *dependencies) metadata(file, text string) {
 	if path.Base(file) != "requires.txt" {
 		text, _, _ = strings.Cut(text, "\n\n") // the description follows
@@ -33,7 +33,7 @@ func (p *dependencies) metadata(file, text string) {
 		line = strings.TrimSpace(line)
 		if m := extraSection.FindStringSubmatch(line); m != nil {
 			if marker = m[1]; marker == "" || !strings.HasPrefix(line, "[:") {
-				return // packages of extras are the last
+				return // sections of extras are at the end
 			}
 			continue
 		}
@@ -41,7 +41,7 @@ func (p *dependencies) metadata(file, text string) {
 	}
 }
 
-// The ranks of the files that declare packages.
+// The ranks of files that declare packages.
 const (
 	ofRoot = iota
 	ofMetadata
@@ -49,7 +49,7 @@ const (
 	ofPage
 )
 
-// rank returns how much a declaration counts: only those of the lowest rank are kept.
+// rank returns the rank of a declaration. Only the declarations of the lowest rank are used.
 func (d Declared) rank() int {
 	switch {
 	case pins.IsMetadata(d.File):

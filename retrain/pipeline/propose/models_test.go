@@ -47,7 +47,7 @@ func TestProposedModelsAreThoseOfTheTraining(t *testing.T) {
 	}
 }
 
-// A program may evaluate if it is given a model, and train otherwise. A GPU that a page turns on is left out.
+// A program may evaluate if a model is given, and train otherwise. Options that enable a GPU are dropped.
 func TestProposedProgramsThatAModelMakesEvaluate(t *testing.T) {
 	const head = "import argparse\nimport torch\n\ndef train(n):\n    loss.backward()\n    torch.save(net, 'net.pt')\n\ndef evaluate(path):\n    net = torch.load(path)\n    env.step(net.act(obs))\n\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--checkpoint', type=str)\n    p.add_argument('--gpu', action='store_true', help='Use GPU')\n    args = p.parse_args()\n"
 	const page = "```bash\n$ python run.py --gpu  # GPU\n$ python run.py  # CPU\n```\nEvaluation:\n```bash\npython run.py --checkpoint path-to-checkpoint\n```\n"
@@ -71,7 +71,7 @@ func TestProposedProgramsThatAModelMakesEvaluate(t *testing.T) {
 	}
 }
 
-// What only settings name that the training does not read is not trained, and games have ids without more than a version.
+// Ids in settings that the training does not read are not proposed, and Atari ids may consist of a name and a version.
 func TestProposedEnvironmentsOfSettingsThatAreRead(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n    main()\n"
 	const train = "import torch, argparse, yaml\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--config', default='./configs/cartpole.yaml')\n    cfg = yaml.safe_load(open(p.parse_args().config))\n    loss.backward()\n" + guard

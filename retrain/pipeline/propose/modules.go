@@ -8,11 +8,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
-// maxUnknown bounds the modules of a proposal that no package is known for.
+// maxUnknown bounds the modules without a known package in a proposal.
 const maxUnknown = 10
 
-// undeclared adds the packages of the modules that programs import at once and that no file declares. What no version is
-// known of is left to the person.
+// undeclared adds the packages of modules that programs import when they start and no file declares. Packages without a
+// known version are left to the user.
 func (p *dependencies) undeclared(imports []programs.Import, own func(module string) bool) {
 	unknown := 0
 	for _, x := range imports {
@@ -22,14 +22,14 @@ func (p *dependencies) undeclared(imports []programs.Import, own func(module str
 		}
 		why := x.File + " imports it, but no file declares it"
 		switch {
-		case p.aside[name] != "": // for development only, which is not all that needs it
+		case p.aside[name] != "": // declared for development only, but the training imports it
 			p.Packages = append(p.Packages, Declared{Name: name, Wanted: p.aside[name], Why: why + " for training", File: "no file"})
 		case pins.Known(p.python, name) || pins.Newest(p.python, pins.Package{Name: name}) != "":
 			p.need(name, why)
 		case unknown < maxUnknown && pins.Requirement.MatchString(x.Module+"==1"):
 			unknown++
 			shown := x.Module
-			if name != pins.Normalized(x.Module) { // another name than the module's
+			if name != pins.Normalized(x.Module) { // it differs from the name of the module
 				shown = name
 			}
 			p.Packages = append(p.Packages, Declared{Name: shown, File: x.File, Left: x.File + " imports it, but no file declares it: add its package, unless another package includes it"})
@@ -37,7 +37,7 @@ func (p *dependencies) undeclared(imports []programs.Import, own func(module str
 	}
 }
 
-// provides reports whether a package that is there already has a module.
+// provides reports whether one of the packages contains a module.
 func (p *dependencies) provides(module, name string) bool {
 	return slices.ContainsFunc(p.Packages, func(d Declared) bool {
 		other := pins.Name(d.Name)
@@ -48,14 +48,15 @@ func (p *dependencies) provides(module, name string) bool {
 // withKeras2 are the last versions with Keras 2, which have files for Python 3.9 to 3.11.
 var withKeras2 = map[string]string{"tensorflow": "2.15.1", "tensorflow-cpu": "2.15.1", "keras": "2.15.0"}
 
-// outdated limits TensorFlow and Keras to versions that have what the programs call, where the declarations allow it.
+// outdated limits packages to the last versions with the interfaces that the programs use, where the declarations allow
+// it.
 func (p *dependencies) outdated(library string) {
 	for i, d := range p.Packages {
 		name := pins.Name(d.Name)
 		if name == "tensorflow" && p.calls.TF1 != "" && p.limits["tensorflow"] == tf1 {
 			p.Packages[i].Why = p.calls.TF1 + " was written for TensorFlow 1"
 		}
-		generated := library != keywords.Custom && (name == "ray" || name == "gymnasium") // which the programs then do not call
+		generated := library != keywords.Custom && (name == "ray" || name == "gymnasium") // the generated scripts do not use these interfaces
 		if v, file := p.calls.Last(name); v != "" && !generated && (name != "gym" || p.imported[name] > 0) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, v) && pins.Available(p.python, name, v) {
 			p.limits[name] = "==" + v
 			p.Packages[i].Why = file + " uses functions that later versions removed"

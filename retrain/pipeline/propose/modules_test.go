@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What the programs of a pipeline import at once is proposed, also where a file declares other packages. What they do
-// not start with is not.
+// Packages of modules that the programs import when they start are proposed, even if a file declares other packages.
+// Later imports do not count.
 func TestUndeclaredImportsAreProposed(t *testing.T) {
 	const startsIt = "\nif __name__ == '__main__':\n    main()\n"
 	for name, test := range map[string]struct {

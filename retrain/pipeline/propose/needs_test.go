@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What the metadata of old versions leave open is named too, and NumPy fits what the programs call.
+// Requirements that the metadata of old versions omit are added, and NumPy fits the interfaces that the programs use.
 func TestProposedPackagesThatNothingNames(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	for name, test := range map[string]struct {
@@ -47,7 +47,7 @@ func TestProposedPackagesThatNothingNames(t *testing.T) {
 	}
 }
 
-// A page may write underscores for the hyphens of arguments, as tyro takes both.
+// A page may write underscores for hyphens in arguments, because tyro accepts both.
 func TestProposedArgumentsWithUnderscores(t *testing.T) {
 	const train = "from dataclasses import dataclass\nimport gymnasium as gym\nimport torch\nimport tyro\n@dataclass\nclass Args:\n    exp_name: str = 'x'\n    env_id: str = 'HalfCheetah-v4'\n    total_timesteps: int = 1000000\n    track: bool = False\n    capture_video: bool = False\n    save_model: bool = False\n    cuda: bool = True\n\nif __name__ == '__main__':\n    args = tyro.cli(Args)\n    env = gym.make(args.env_id)\n    loss.backward()\n    if args.save_model:\n        torch.save(agent.state_dict(), f'runs/{args.exp_name}.cleanrl_model')\n"
 	const page = "python3 ppo.py --exp_name one --env_id Hopper-v4 --capture_video --total_timesteps 500_000 --wandb_entity me --track --save_model > /dev/null\n"
@@ -65,7 +65,8 @@ func TestProposedArgumentsWithUnderscores(t *testing.T) {
 	proposes(t, "a value that stands for another", map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==0.29.1\ntyro==0.8.4\n", "ppo.py": train, "run.sh": "python ppo.py --env_id env_id --exp_name x\n"}, nil, []string{"--exp_name x"})
 }
 
-// Old Atari games need a package that still comes with them, and what pip cannot install is left out with a reason.
+// Old Atari games require a package that still contains them, and packages that pip cannot install are omitted with a
+// reason.
 func TestProposedOldGamesAndPackagesThatAreGone(t *testing.T) {
 	const train = "import gym, torch\nif __name__ == '__main__':\n    env = gym.make('Pong-v0')\n    obs, reward, done, _ = env.step(0)\n    loss.backward()\n    torch.save(net, 'net.pth')\n"
 	for name, test := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// notebookOf returns a notebook of cells, and the version of Python that it ran with.
+// notebookOf returns a notebook with cells and the Python version with which it was run.
 func notebookOf(python string, cells ...string) string {
 	type cell struct {
 		Type   string `json:"cell_type"`
@@ -26,7 +26,8 @@ func notebookOf(python string, cells ...string) string {
 	return string(text)
 }
 
-// A notebook trains if no program does, with the Python that it ran with and the packages that it installs.
+// If no program trains, a notebook does, with the Python version with which it was run and the packages that it
+// installs.
 func TestProposedNotebooks(t *testing.T) {
 	const net = "import torch\nclass Net(torch.nn.Module):\n    pass\ndef fit(loss):\n    loss.backward()\n"
 	const loop = "from net import Net, fit\nfrom game import Game\nimport torch\ngame, net = Game(), Net()\nfor i in range(100):\n    obs = game.step(net(obs))\n    fit(obs)\ntorch.save(net.state_dict(), 'net.pth')\n"
@@ -65,7 +66,7 @@ func TestProposedNotebooks(t *testing.T) {
 	}
 }
 
-// What no name says, the code does, and what a program cannot do without a person is not proposed.
+// If names do not tell what a program does, its code does, and interactive programs are not proposed.
 func TestProposedProgramsByTheirCode(t *testing.T) {
 	const flags = "import tensorflow as tf\nfrom agent import Agent\nfrom settings import Settings\nflags = tf.app.flags\nflags.DEFINE_string('env', 'MsPacman-v0', 'The game')\nflags.DEFINE_boolean('to_train', True, 'Train, or play')\nflags.DEFINE_boolean('use_gpu', True, 'The GPU')\nflags.DEFINE_string('checkpoint_dir', '', 'Of the model')\nFLAGS = flags.FLAGS\ndef main(_):\n    agent = Agent(FLAGS.checkpoint_dir)\n    if FLAGS.to_train:\n        agent.train()\n    else:\n        agent.play()\nif __name__ == '__main__':\n    tf.app.run()\n"
 	const agent = "import tensorflow as tf\nclass Agent:\n    def __init__(self, dir):\n        self.op = tf.train.AdamOptimizer(1e-3).minimize(self.loss)\n    def train(self):\n        self.saver.save(self.sess, self.dir + '/ckpt')\n    def play(self):\n        pass\n"

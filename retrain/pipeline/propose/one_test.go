@@ -2,7 +2,7 @@ package propose
 
 import "testing"
 
-// What is proposed is of one program: others train for other steps, with other algorithms and in other environments.
+// All proposed values belong to one program, because others may have other steps, algorithms and environments.
 func TestProposalsAreOfOneProgram(t *testing.T) {
 	const (
 		packages = "gymnasium[box2d]==1.2.2\nstable-baselines3==2.7.0\n"
@@ -40,7 +40,8 @@ func TestProposalsAreOfOneProgram(t *testing.T) {
 	}
 }
 
-// An evaluation gets the model by the argument with which the training leaves it, and says which path the image lacks.
+// An evaluation receives the model through the argument for the training's output, and mentions paths that the image
+// lacks.
 func TestProposedEvaluationsReadTheModel(t *testing.T) {
 	const (
 		packages = "torch==2.5.0\ngymnasium==1.2.2\n"
@@ -58,7 +59,7 @@ func TestProposedEvaluationsReadTheModel(t *testing.T) {
 		[]string{"evaluate.py uses /home/joe/models/a.pt, which does not exist in the image"}, nil)
 }
 
-// RLlib saves nothing by itself in a loop of one's own.
+// A loop around RLlib's train does not save a model by itself.
 func TestProposedLoopsOfRLlibThatSaveNothing(t *testing.T) {
 	const loop = "from ray.rllib.algorithms.ppo import PPOConfig\nimport game\nconfig = PPOConfig().environment(game.Game)\nalgo = config.build()\nfor _ in range(100):\n    print(algo.train())\n"
 	files := map[string]string{"requirements.txt": "ray[rllib]==2.41.0\ntorch==2.5.0\n", "game.py": "import gymnasium\nclass Game(gymnasium.Env):\n    pass\n", "train.py": loop}
@@ -68,7 +69,7 @@ func TestProposedLoopsOfRLlibThatSaveNothing(t *testing.T) {
 	proposes(t, "a call", files, nil, []string{note})
 }
 
-// Packages that only conda has are not those of pip.
+// Packages that only conda has are not proposed.
 func TestProposedPackagesOfConda(t *testing.T) {
 	proposes(t, "Windows", map[string]string{"environment.yml": "dependencies:\n  - python=3.10\n  - pytorch=2.1.0\n  - vc=14.2\n  - vs2015_runtime=14.27\n  - vs2022_win-64=19\n  - ucrt=10.0\n  - msys2-conda-epoch=20160418\n  - m2w64-gcc-libs=5.3.0\n  - libgcc-ng=11.2.0\n" +
 		"  - numpy=1.26.4\n  - numpy-base=1.26.4\n  - matplotlib-base=3.8.0\n  - llvm-openmp=14\n  - glib=2.69\n  - gymnasium=0.29.1\n"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Packages of images and addresses, and those that were built together.
+// Packages come from images and URLs, and those that were built together fit together.
 func TestProposedPackagesOfImages(t *testing.T) {
 	const train = "import gym\nimport torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    ARGS\n    train(p.parse_args())\n"
 	with := func(args, more string) string { return strings.Replace(train, "ARGS", args, 1) + more }
@@ -38,7 +38,7 @@ func TestProposedPackagesOfImages(t *testing.T) {
 	}
 }
 
-// A version of Poetry may repeat the name of its package.
+// A Poetry version may repeat the name of its package.
 func TestProposedVersionThatRepeatsTheName(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n"
 	for name, test := range map[string]struct {
@@ -55,7 +55,7 @@ func TestProposedVersionThatRepeatsTheName(t *testing.T) {
 	}
 }
 
-// Requirements that neither the packaging names nor a program uses are left out.
+// Requirements that neither the packaging declares nor a program uses are omitted.
 func TestProposedRequirementsBesidePackaging(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	for name, test := range map[string]struct {
@@ -87,7 +87,7 @@ func TestProposedRequirementsBesidePackaging(t *testing.T) {
 	}
 }
 
-// Extras are kept.
+// Extras are preserved.
 func TestProposedExtras(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	for name, test := range map[string]struct {
@@ -109,7 +109,7 @@ func TestProposedExtras(t *testing.T) {
 	}
 }
 
-// Libraries choose the versions of what they need, and packages for other systems are left out.
+// Libraries determine the versions of their requirements, and packages for other systems are omitted.
 func TestProposedPackagesOfLibraries(t *testing.T) {
 	const train = "import torch\n" + "if __name__ == '__main__':\n    train()\n"
 	for name, test := range map[string]struct {
@@ -136,7 +136,7 @@ func TestProposedPackagesOfLibraries(t *testing.T) {
 	}
 }
 
-// A directory named env may be the environments of the project, or a virtual environment.
+// A directory named env may contain the project's environments, or be a virtual environment.
 func TestProposedPackagesOfADirectoryNamedEnv(t *testing.T) {
 	const train = "import torch\nfrom env.shop import Shop\nif __name__ == '__main__':\n    train(Shop())\n"
 	const shop = "import gymnasium as gym\nimport pandas as pd\nimport plotly.figure_factory as ff\nclass Shop(gym.Env):\n    pass\n"
@@ -144,7 +144,7 @@ func TestProposedPackagesOfADirectoryNamedEnv(t *testing.T) {
 	proposes(t, "a virtual environment", map[string]string{"requirements.txt": "torch==2.4.0\n", "main.py": "import torch\nif __name__ == '__main__':\n    train()\n", "env/lib/python3.11/shop.py": shop}, nil, []string{"pandas"})
 }
 
-// A misspelled name of the requirements counts, and other texts do not.
+// A misspelled requirements file counts, and other text files do not.
 func TestProposedPackagesOfMisspelledFiles(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	for _, name := range []string{"requeriments.txt", "requirement.txt", "reqs.txt", "req.txt", "requirements_gpu.txt"} {
@@ -155,7 +155,8 @@ func TestProposedPackagesOfMisspelledFiles(t *testing.T) {
 		[]string{"- d3rlpy==2.8.1 ", "- gymnasium==1.0.0 "}, nil)
 }
 
-// What a page or a notebook installs counts if no file declares it and the programs need it. Nothing needs SWIG.
+// Packages that a page or notebook installs count if no file declares them and the programs need them. Nothing needs
+// SWIG.
 func TestProposedPackagesOfPages(t *testing.T) {
 	const train = "import gym\nimport torch\nif __name__ == '__main__':\n    env = gym.make('Hopper-v3')\n    train(env)\n"
 	const notebook = `{"cells":[{"cell_type":"code","source":["!pip install -q gymnasium[box2d]==0.29.1 swig\n","%pip install stable-baselines3==2.3.2 wandb\n","import gymnasium as gym\n","from stable_baselines3 import PPO\n","gym.make('LunarLander-v2')\n"]}]}`
@@ -185,7 +186,7 @@ func TestProposedPackagesOfPages(t *testing.T) {
 	}
 }
 
-// Versions that only the prose of the page names count where no file declares packages.
+// Versions in the prose of a page count only if no file declares packages.
 func TestVersionsOfThePage(t *testing.T) {
 	const train = "import torch, gym\nimport numpy as np\ndef main():\n    train()\nif __name__ == '__main__':\n    main()\n"
 	list := "## Requirements\n\n- Python 3.8\n- PyTorch 1.13.1 (with CUDA 11.7)\n* [gym](https://github.com/openai/gym) 0.21.0\n1. `numpy`: 1.23.5\n- CUDA 11.7\n- Ubuntu 20.04\n- Return 2.5\n- matplotlib 3.5 draws the curves that we show below, which are not needed\n"
@@ -210,7 +211,7 @@ func TestVersionsOfThePage(t *testing.T) {
 	}
 }
 
-// What a program imports under a condition is needed if the condition holds when it starts without arguments.
+// A conditional import counts if the condition holds when the program starts without arguments.
 func TestConditionalImports(t *testing.T) {
 	const args = "import torch\nimport tyro\nfrom dataclasses import dataclass\nfrom flags import LOG\n@dataclass\nclass Args:\n    track: bool = True\n    plot: bool = False\n\n"
 	const train = args + "class Agent:\n    def draw(self):\n        import seaborn\n\ndef helper():\n    import einops\n\ndef main():\n    args = tyro.cli(Args)\n    if args.track:\n        import wandb\n        wandb.init()\n    if args.plot:\n        import matplotlib\n    else:\n        import imageio\n    if not args.plot:\n        import tqdm\n    if LOG and args.track:\n        from torch.utils.tensorboard import SummaryWriter\n    if LOG:\n        import rich, os\n    try:\n        import pygame\n    except ImportError:\n        pass\n    from pandas import DataFrame\n    train()\n\nif __name__ == '__main__':\n    import yaml\n    main()\n"
@@ -224,7 +225,7 @@ func TestConditionalImports(t *testing.T) {
 	proposes(t, "no logs of Stable-Baselines3", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "train.py": strings.Replace(sb3, "LOGDIR", "None", 1)}, []string{"library: custom"}, []string{"tensorboard"})
 }
 
-// Packages that a call needs, and modules whose package has another name.
+// Packages that a call needs are added, and modules may have a package with another name.
 func TestProposedPackagesOfCalls(t *testing.T) {
 	const train = "import pybroker\nimport gymnasium as gym\nfrom stable_baselines3 import PPO\nclass World(gym.Env):\n    pass\nif __name__ == '__main__':\n    PPO('MlpPolicy', World()).learn(30000BAR)\n"
 	proposes(t, "a bar", map[string]string{"train.py": strings.Replace(train, "BAR", ", progress_bar=True", 1)}, []string{"- tqdm==", "- rich==", "  # - lib-pybroker # train.py imports it"}, nil)
@@ -232,14 +233,15 @@ func TestProposedPackagesOfCalls(t *testing.T) {
 	proposes(t, "a bar of an extra", map[string]string{"requirements.txt": "stable-baselines3[extra]==2.7.0\n", "train.py": strings.Replace(train, "BAR", ", progress_bar=True", 1)}, nil, []string{"- tqdm", "- rich"})
 }
 
-// Quotes of conda, and the extra of Gymnasium that installs an OpenCV for a screen.
+// Conda files may have quotes, and the Gymnasium extra other would install an OpenCV build that requires display
+// libraries.
 func TestProposedExtrasThatNeedCare(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	proposes(t, "conda", map[string]string{"environment.yml": "dependencies:\n  - python=3.8\n  - pip:\n    - ray==1.5.2\n    - \"ray[rllib]\"\n    - 'torch==1.9.0'\n", "train.py": train}, []string{"- ray[rllib]==1.5.2", "- torch==1.9.0"}, nil)
 	proposes(t, "other", map[string]string{"requirements.txt": "gymnasium[atari,other]==0.29.1\ntorch==2.4.1\n", "train.py": train}, []string{"- gymnasium[atari]==0.29.1", "- opencv-python-headless==", "- moviepy=="}, []string{"other]"})
 }
 
-// The games of Atari come with ale-py since 0.9: before, a person must accept their license.
+// ale-py contains the Atari games since 0.9. Before, the user must accept their license.
 func TestProposedPackagesOfGames(t *testing.T) {
 	const train = "import torch\nimport ENV\nenv = ENV.make('PongNoFrameskip-v4')\nloss.backward()\nagent.train()\ntorch.save(net, 'net.pt')\n"
 	const games = "  # - autorom[accept-rom-license] # this version of ale-py contains no games: add this package if you accept the license of the games\n"
@@ -253,7 +255,7 @@ func TestProposedPackagesOfGames(t *testing.T) {
 	proposes(t, "a simulator", map[string]string{"requirements.txt": "torch==2.3.0\npybullet==3.2.7\n", "train.py": "import torch\nimport pybullet_data\nloss.backward()\nagent.train()\n"}, []string{"- pybullet==3.2.7\n"}, []string{"pybullet_data", "pybullet-data"})
 }
 
-// Variables of a setup.py are what they contain, and what is installed only if asked for is left out.
+// Variables in setup.py are replaced by their values, and optional packages are omitted.
 func TestProposedPackagesOfPackaging(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	for name, test := range map[string]struct {

@@ -13,32 +13,32 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// dependencies are what a repository says of Python and of the packages that it needs. It is large because each step of the
-// choice of versions needs what all files say.
+// dependencies are what a repository states about its Python version and packages. It is large because each step of the
+// choice of versions needs the contents of all files.
 type dependencies struct {
-	Base     string     `json:"base,omitempty"` // image of another Python than the default
+	Base     string     `json:"base,omitempty"` // image with another Python than the default
 	BaseWhy  string     `json:"-"`
 	Packages []Declared `json:"packages"`
 
-	stated     []Declared        // what declarations say, before markers are evaluated
-	merged     map[string]int    // where a package is among the packages, by its normalized name
-	python     string            // version of Python in the image
-	pythons    []pythonWanted    // of versions of Python
-	classified []string          // versions of Python that classifiers name
-	page       []string          // versions of Python that pages name
-	pageOf     string            // the first of these
-	workflows  []string          // versions of Python that workflows set up
-	kernels    map[string]string // versions of Python that notebooks ran with last
-	notebook   string            // that is run as the training, "" for none
-	imported   map[string]int    // files that import a module
-	locked     map[string]string // versions in locks by normalized name
-	limits     map[string]string // what constraints say by normalized name
-	aside      map[string]string // what packages of other purposes want, by normalized name
-	calls      pins.Interfaces   // of programs
+	stated     []Declared        // declarations, before markers are evaluated
+	merged     map[string]int    // index in Packages, by normalized name
+	python     string            // Python version of the image
+	pythons    []pythonWanted    // wanted Python versions
+	classified []string          // Python versions in classifiers
+	page       []string          // Python versions that pages mention
+	pageOf     string            // the first of these pages
+	workflows  []string          // Python versions that workflows set up
+	kernels    map[string]string // Python versions with which notebooks were last run
+	notebook   string            // the notebook that is run as the training, or ""
+	imported   map[string]int    // number of files that import a module
+	locked     map[string]string // versions in lock files by normalized name
+	limits     map[string]string // constraints by normalized name
+	aside      map[string]string // wanted versions of packages for other purposes, by normalized name
+	calls      pins.Interfaces   // interfaces that programs use
 	games      bool              // whether Atari games are preprocessed
 }
 
-// pythonWanted is what a file says of the version of Python.
+// pythonWanted is a Python version that a file requires.
 type pythonWanted struct{ wanted, file string }
 
 var (
@@ -47,10 +47,10 @@ var (
 	shortVersion   = pattern.MustCompile(`^==\s*v?(3\.[0-9]+)(?:\.[0-9]+)?$`)
 )
 
-// frameworks are those for networks, by module. Libraries for several leave them to extras.
+// frameworks are the modules of deep-learning frameworks. Libraries that support several leave them to extras.
 var frameworks = []string{"jax", "tensorflow", "torch"}
 
-// wantPython takes what a file at the root of the repository says of the version of Python.
+// wantPython records the Python version that a file at the root of the repository requires.
 func (p *dependencies) wantPython(file, wanted string) {
 	if wanted = strings.TrimSpace(wanted); wanted == "" || strings.Contains(file, "/") {
 		return
@@ -70,7 +70,7 @@ func (p *dependencies) pythonOfSetup(file, text string) {
 	}
 }
 
-// imports takes the modules that a program imports.
+// imports records the modules that a program imports.
 func (p *dependencies) imports(text []byte) {
 	seen := map[string]bool{}
 	for _, re := range []*pattern.Pattern{importedModule, importedInside} {
@@ -83,8 +83,9 @@ func (p *dependencies) imports(text []byte) {
 	}
 }
 
-// packages keeps what the files at the root of the repository declare, else what the packaging wrote, else all, and adds what the
-// generated scripts of a library need, and what the programs import that is no module of the repository's own.
+// packages selects the declared packages: those in files at the root of the repository, else those in packaging
+// metadata, else all. It adds what the generated scripts of a library need, and what the programs import from outside
+// of the repository.
 func (p *dependencies) packages(library string, environments []Finding, atOnce []programs.Import, own func(module string) bool) {
 	least := ofPage
 	for _, d := range p.stated {
@@ -98,7 +99,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	p.bound()
 	p.choosePython()
 	for _, d := range p.stated {
-		if p.games && pins.Name(d.Name) == "stable-baselines3" { // its extra would install an OpenCV that needs a screen
+		if p.games && pins.Name(d.Name) == "stable-baselines3" { // its extra would install an OpenCV build that requires display libraries
 			d.Name, _, _ = strings.Cut(d.Name, "[")
 		}
 		p.merge(d)
@@ -122,7 +123,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	}
 	p.importedPackages(least == ofPage, func(module string) bool {
 		generated := library != keywords.Custom && module == "gym" && !slices.ContainsFunc(atOnce, func(x programs.Import) bool { return x.Module == "gym" })
-		return generated || own(module) // which make environments with Gymnasium
+		return generated || own(module) // the generated scripts make environments with Gymnasium
 	})
 	p.undeclared(atOnce, own)
 	if p.notebook != "" {
@@ -147,7 +148,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	p.compiled()
 }
 
-// forCalls adds what libraries need for what the programs call.
+// forCalls adds packages that libraries need for the functions that the programs call.
 func (p *dependencies) forCalls(library string) {
 	if p.calls.Video != "" && library == keywords.Custom && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "gymnasium" }) {
 		p.need("moviepy", p.calls.Video+" records videos, for which Gymnasium requires it")
@@ -157,7 +158,7 @@ func (p *dependencies) forCalls(library string) {
 	}
 	if p.calls.Drawn != "" && library == keywords.Custom {
 		p.need("pydot", p.calls.Drawn+" plots a model, for which Keras requires it")
-		const v = "1.4.2" // for all versions of Python
+		const v = "1.4.2" // supports all Python versions
 		if i := p.index("pydot"); i >= 0 && pins.Allowed(p.Packages[i].Wanted, v) {
 			p.limits["pydot"] = cmp.Or(p.limits["pydot"], "=="+v)
 		}
@@ -168,7 +169,7 @@ func (p *dependencies) forCalls(library string) {
 	}
 }
 
-// missing adds the packages that what is chosen would get in versions that it does not work with.
+// missing adds packages of which the chosen ones would otherwise install incompatible versions.
 func (p *dependencies) missing() {
 	var packages []pins.Package
 	for _, d := range p.Packages {
@@ -181,7 +182,8 @@ func (p *dependencies) missing() {
 	}
 }
 
-// atariPy reports whether the environments are those of atari-py, as nothing names ale-py and gym may be older, and adds it.
+// atariPy reports whether the environments are those of atari-py, and adds it: nothing mentions ale-py, and an old gym
+// is allowed.
 func (p *dependencies) atariPy(environments []Finding) bool {
 	i := p.index("gym")
 	if i < 0 || p.index("ale-py", "gymnasium", "autorom") >= 0 || p.imported["ale_py"] > 0 || !pins.RunsAtariPy(p.python) {
@@ -196,7 +198,7 @@ func (p *dependencies) atariPy(environments []Finding) bool {
 	return true
 }
 
-// withGames limits atari-py and gym, where their versions are open, to the last ones with the games.
+// withGames limits atari-py and gym to the last versions with the games, unless their versions are fixed.
 func (p *dependencies) withGames() {
 	for i, d := range p.Packages {
 		name := pins.Name(d.Name)
@@ -209,7 +211,8 @@ func (p *dependencies) withGames() {
 	}
 }
 
-// notes says what only a person can do for a package, and leaves out what PyPI has under a name but programs do not use.
+// notes records what the user must do for a package, and omits packages whose PyPI version is not the one that programs
+// use.
 func (p *dependencies) notes() {
 	for i, d := range p.Packages {
 		if pins.Name(d.Name) == "atari-py" && d.Left == "" && pins.Exact(d.Wanted) != "" && pins.Allowed(">=0.2.7", d.Pin) {
@@ -222,7 +225,8 @@ func (p *dependencies) notes() {
 	}
 }
 
-// roms tells which package has the games of a version of ale-py that comes without: only a person can accept their license.
+// roms mentions the package with the games if a version of ale-py contains none. Only the user can accept their
+// license.
 func (p *dependencies) roms() {
 	const name = "autorom[accept-rom-license]"
 	old := slices.ContainsFunc(p.Packages, func(d Declared) bool {
@@ -236,15 +240,15 @@ func (p *dependencies) roms() {
 	}
 }
 
-// systems names what the programs need that pip does not install.
+// systems lists the system packages that the programs need.
 func (p *dependencies) systems() {
 	for _, name := range slices.Sorted(maps.Keys(p.calls.Systems())) {
 		p.Packages = append(p.Packages, Declared{Name: name, File: p.calls.Systems()[name], Left: "a Debian package required by " + p.calls.Systems()[name] + ": install it between the markers in pipeline/Dockerfile"})
 	}
 }
 
-// compiled chooses the image with a compiler if a package, or another one of the lock, needs one, and names what only a
-// person can add.
+// compiled selects an image with a compiler if a package or an entry of the lock file needs one. It also records what
+// only the user can add.
 func (p *dependencies) compiled() {
 	all := maps.Clone(p.locked)
 	for _, d := range p.Packages {
@@ -261,7 +265,7 @@ func (p *dependencies) compiled() {
 	}
 }
 
-// headless replaces the builds of OpenCV that fail where a screen's libraries are missing, as in the image.
+// headless replaces OpenCV builds that require display libraries, which the image lacks.
 func headless(packages []Declared) {
 	for i := range packages {
 		d := &packages[i]
@@ -276,7 +280,7 @@ func headless(packages []Declared) {
 	}
 }
 
-// importedPackages adds what the programs import and no file declares.
+// importedPackages adds the packages of common modules that the programs import and no file declares.
 func (p *dependencies) importedPackages(all bool, own func(module string) bool) {
 	for _, l := range pins.Modules(all) {
 		if p.imported[l.Module] > 0 && !own(l.Module) {
@@ -285,12 +289,12 @@ func (p *dependencies) importedPackages(all bool, own func(module string) bool) 
 	}
 }
 
-// isOwn reports whether a module is of the repository itself.
+// isOwn reports whether a module belongs to the repository.
 func (p *Proposal) isOwn(module string) bool {
 	return p.roots[module] || p.roots["src/"+module] || pins.Normalized(module) == pins.Normalized(p.named) || p.inside[pins.Normalized(module)]
 }
 
-// choosePython chooses the version of Python by what declarations want of it, and by the files that packages have.
+// choosePython chooses the Python version based on the declarations and on the files of the packages.
 func (p *dependencies) choosePython() {
 	var wanted []string
 	for _, w := range p.pythons {
@@ -302,7 +306,7 @@ func (p *dependencies) choosePython() {
 			packages = append(packages, p.known(d))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.imported)) { // of which no file names a version
+	for _, name := range slices.Sorted(maps.Keys(p.imported)) { // no file gives a version
 		if v, _ := p.calls.Last(name); p.imported[name] > 0 && v != "" && !slices.ContainsFunc(packages, func(x pins.Package) bool { return x.Name == name }) {
 			packages = append(packages, pins.Package{Name: name, Wanted: "==" + v})
 		}
@@ -311,7 +315,7 @@ func (p *dependencies) choosePython() {
 	python, because := pins.Python(wanted, packages, named)
 	if p.calls.TF1 != "" {
 		old, of := pins.Python(wanted, p.beforeTF2(packages), named)
-		if old == "3.7" { // the last with TensorFlow 1
+		if old == "3.7" { // the last version with TensorFlow 1
 			python, because = old, of
 		} else {
 			delete(p.limits, "tensorflow")
@@ -348,7 +352,7 @@ func (p *dependencies) choosePython() {
 	}
 }
 
-// namedPythons returns the versions of Python that the repository names without a requirement, and what names them.
+// namedPythons returns the Python versions that the repository mentions without requiring them, and what mentions them.
 func (p *dependencies) namedPythons() (versions []string, by string) {
 	switch kernel := p.kernels[p.notebook]; {
 	case len(p.classified) > 0:
@@ -361,10 +365,10 @@ func (p *dependencies) namedPythons() (versions []string, by string) {
 	return p.workflows, "a GitHub workflow uses"
 }
 
-// tf1 is the last TensorFlow before 2.
+// tf1 is the last version of TensorFlow 1.
 const tf1 = "==1.15.5"
 
-// beforeTF2 limits TensorFlow to versions before 2, where declarations allow it, and adds it if they do not name it.
+// beforeTF2 limits TensorFlow to version 1 where declarations allow it, and adds it if they do not include it.
 func (p *dependencies) beforeTF2(packages []pins.Package) []pins.Package {
 	i := slices.IndexFunc(packages, func(x pins.Package) bool { return strings.HasPrefix(x.Name, "tensorflow") })
 	switch {
@@ -379,12 +383,13 @@ func (p *dependencies) beforeTF2(packages []pins.Package) []pins.Package {
 	return packages
 }
 
-// known returns what is known of the version of a package: a constraint or a lock says more than a declaration.
+// known returns a package with what is known about its version. A lock file or constraint is more specific than a
+// declaration.
 func (p *dependencies) known(d Declared) pins.Package {
 	name := pins.Name(d.Name)
 	out := pins.Package{Name: name, Wanted: d.Wanted}
 	if v := cmp.Or(d.Pin, pins.Exact(d.Wanted), p.locked[name]); v != "" {
-		v, _, _ = strings.Cut(v, "+") // a build of another index
+		v, _, _ = strings.Cut(v, "+") // a build from another index
 		out.Wanted = "==" + v
 	} else if limit := p.limits[name]; limit != "" {
 		out.Wanted = strings.Trim(d.Wanted+","+limit, ",")
@@ -395,8 +400,8 @@ func (p *dependencies) known(d Declared) pins.Package {
 	return out
 }
 
-// installed returns the packages that pages and notebooks install, but that no file declares, if programs import them or
-// environments need them. A version that they name counts if no file names one.
+// installed returns packages that pages and notebooks install and no file declares, if programs import them or
+// environments need them. Their versions are used only if no file gives one.
 func (p *dependencies) installed(pages []Declared) []Declared {
 	imports, open := map[string]bool{}, map[string]bool{}
 	for module := range p.imported {
@@ -419,7 +424,7 @@ func (p *dependencies) installed(pages []Declared) []Declared {
 	return out
 }
 
-// withoutSWIG replaces what only SWIG can build by the packages of Box2D that have files.
+// withoutSWIG replaces Box2D packages that need SWIG to be built by those that have files.
 func (p *dependencies) withoutSWIG() {
 	const why = "the image does not contain SWIG, which is required to build box2d-py"
 	needed := false
@@ -432,7 +437,7 @@ func (p *dependencies) withoutSWIG() {
 			d.Name = name
 			p.need("opencv-python-headless", "the Gymnasium extra \"other\" installs an OpenCV build that requires display libraries")
 			p.need("moviepy", "the Gymnasium extra \"other\" includes it")
-			d = &p.Packages[i] // which needing others may have moved
+			d = &p.Packages[i] // need may have reallocated Packages
 		}
 		name, alone := pins.WithoutSWIG(d.Name)
 		d.Name, needed = name, needed || alone
@@ -443,7 +448,7 @@ func (p *dependencies) withoutSWIG() {
 	}
 }
 
-// mujocoPy adds what mujoco-py works with, if a package or an environment needs it.
+// mujocoPy adds the packages and limits that mujoco-py needs, if it is among the packages.
 func (p *dependencies) mujocoPy() {
 	i := p.index("mujoco-py")
 	if i < 0 {
@@ -458,8 +463,8 @@ func (p *dependencies) mujocoPy() {
 	}
 }
 
-// merge adds a package that a declaration states, unless it is for another version of Python or another system, or is
-// there already.
+// merge adds a declared package, unless it is for another Python version or system. A package that was added before is
+// merged with it.
 func (p *dependencies) merge(d Declared) {
 	if !pins.Applies(d.marker, p.python) {
 		return
@@ -478,14 +483,14 @@ func (p *dependencies) merge(d Declared) {
 	case p.Packages[i].File == d.File && strings.Contains(d.Name, "["): // a second line for its extras
 		p.Packages[i].Name, p.Packages[i].Wanted = pins.WithExtras(p.Packages[i].Name, d.Name), cmp.Or(d.Wanted, p.Packages[i].Wanted)
 	case pins.Exact(p.Packages[i].Wanted) == "" && pins.Exact(d.Wanted) != "":
-		p.Packages[i] = d // a file that pins says more
+		p.Packages[i] = d // an exact version is more specific
 	}
 }
 
-// packaging are the files that bind what may be installed together with the project.
+// packaging are the files whose bounds apply when the project is installed.
 var packaging = []string{"pyproject.toml", "setup.py", "setup.cfg"}
 
-// bound leaves out the pins that the project's own packaging forbids: it could not be installed with them.
+// bound removes pins that the project's own packaging forbids, because it could not be installed with them.
 func (p *dependencies) bound() {
 	bounds := map[string]Declared{}
 	for _, d := range p.stated {
@@ -499,7 +504,8 @@ func (p *dependencies) bound() {
 	})
 }
 
-// leaveOut leaves out what only a requirements.txt beside the packaging names, without a version, and no program uses.
+// leaveOut removes packages that only requirements.txt lists, next to packaging files and without a version, and that
+// no program uses.
 func (p *Proposal) leaveOut() {
 	packaged := map[string]bool{}
 	for _, d := range p.stated {
@@ -514,7 +520,7 @@ func (p *Proposal) leaveOut() {
 	})
 }
 
-// companions adds what the environments, and environments of the old interface, need beside their library.
+// companions adds the packages that the environments need in addition to their library.
 func (p *dependencies) companions(environments []Finding) {
 	for _, e := range environments {
 		for _, c := range p.calls.Companions(e.Value) {
@@ -544,8 +550,8 @@ func (p *dependencies) companions(environments []Finding) {
 	}
 }
 
-// beforeGymnasium1 limits Gymnasium, and the Stable-Baselines3 that works with it, to versions that have environments which
-// Gymnasium 1.0 no longer has, where declarations allow it.
+// beforeGymnasium1 limits Gymnasium, and Stable-Baselines3 accordingly, to versions with environments that Gymnasium
+// 1.0 removed, where declarations allow it.
 func (p *dependencies) beforeGymnasium1() {
 	for _, x := range [][3]string{{"gymnasium", "<1.0", "0.29.1"}, {"stable-baselines3", "<2.4", "2.3.2"}} {
 		i := p.index(x[0])
@@ -556,8 +562,8 @@ func (p *dependencies) beforeGymnasium1() {
 	}
 }
 
-// framework adds what the programs of their own import most for networks, if no declaration says it: libraries for several
-// frameworks leave it to extras.
+// framework adds the deep-learning framework that the programs import most, if none is declared, because libraries that
+// support several frameworks leave them to extras.
 func (p *dependencies) framework() {
 	most := ""
 	for _, name := range frameworks {
@@ -573,20 +579,20 @@ func (p *dependencies) framework() {
 	}
 }
 
-// index returns where the first package with one of some names is that is not left out, -1 for none.
+// index returns the index of the first package with one of the names that is not omitted, or -1.
 func (p *dependencies) index(names ...string) int {
 	return slices.IndexFunc(p.Packages, func(d Declared) bool { return d.Left == "" && slices.Contains(names, pins.Name(d.Name)) })
 }
 
-// need adds a package that no file declares.
+// need adds a package unless it is there already.
 func (p *dependencies) need(name, why string) {
 	if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return pins.Name(d.Name) == pins.Name(name) }) {
 		p.Packages = append(p.Packages, Declared{Name: name, Why: why, File: "no file"})
 	}
 }
 
-// pin chooses a version for each package: what is declared exactly, then what a lock or a constraint says, then one of a
-// set that installs together, then the lowest one that is allowed.
+// pin chooses a version for each package. In order of precedence, it is the declared exact version, the version in a
+// lock file or constraint, one of a set that installs together, or the lowest allowed version.
 func (p *dependencies) pin(library string) {
 	packages := make([]pins.Package, len(p.Packages))
 	var exact []string
@@ -633,14 +639,15 @@ func (p *dependencies) pin(library string) {
 	}
 }
 
-// wants returns what a file says of the version, for a person.
+// wants returns what a file states about the version, for output.
 func (d Declared) wants() string {
 	return d.File + " requires " + cmp.Or(d.Wanted, "any version")
 }
 
 const maxExtras = 20
 
-// fitExtras limits packages with extras, whose versions are open, to those that go with the exact versions of others.
+// fitExtras limits packages with extras to versions that go with exact versions of others, unless their version is
+// fixed.
 func (p *dependencies) fitExtras() {
 	exact := func(name string) string {
 		i := slices.IndexFunc(p.Packages, func(d Declared) bool { return pins.Name(d.Name) == name })
@@ -660,7 +667,7 @@ func (p *dependencies) fitExtras() {
 	}
 }
 
-// extras takes what the extras of packages want exactly of others that leave their version open.
+// extras fixes packages with open versions that extras of others require in an exact version.
 func (p *dependencies) extras(packages []pins.Package, chosen map[string]pins.Choice) {
 	for i, d := range p.Packages {
 		_, list, _ := strings.Cut(strings.TrimSuffix(d.Name, "]"), "[")

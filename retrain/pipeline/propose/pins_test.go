@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 )
 
-// What declarations say of Python, of systems and of versions decides on the image and on what is installed in it.
+// Declarations of Python, systems and versions determine the image and the packages that are installed in it.
 func TestDependenciesFitTheImage(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -102,7 +102,7 @@ func TestDependenciesFitTheImage(t *testing.T) {
 	}
 }
 
-// proposeFor returns what is proposed for a repository with these files.
+// proposeFor returns the proposal for a repository with these files.
 func proposeFor(t *testing.T, files map[string]string) *Proposal {
 	t.Helper()
 	repository := fstest.MapFS{}
@@ -126,7 +126,7 @@ func proposalOf(t *testing.T, files map[string]string) string {
 	return text
 }
 
-// proposes checks what the proposal for some files has, and has not.
+// proposes checks what the proposal for some files contains and does not contain.
 func proposes(t *testing.T, name string, files map[string]string, wants, nevers []string) {
 	t.Helper()
 	text := proposalOf(t, files)
@@ -142,7 +142,7 @@ func proposes(t *testing.T, name string, files map[string]string, wants, nevers 
 	}
 }
 
-// A string is the id of an environment if it is used as one, and its package is the one that registers it.
+// A string is an environment id if it is used as one, and its package is the one that registers it.
 func TestIdsOfEnvironments(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The argument for the model comes before that for the log, and files are read where they are.
+// The argument for the model takes precedence over that for the log, and files are read where they are.
 func TestProposedPlaceOfTheModel(t *testing.T) {
 	const train = "import gym\nimport torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    ARGS\n    train(p.parse_args())\n"
 	with := func(args, more string) string { return strings.Replace(train, "ARGS", args, 1) + more }
@@ -29,7 +29,7 @@ func TestProposedPlaceOfTheModel(t *testing.T) {
 	}
 }
 
-// A model is found by its name, and a program runs beside the files that it names.
+// A model is found by its name, and a program runs in the directory of the files that it refers to.
 func TestProposedPlaceOfComposedModels(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n"
 	for name, test := range map[string]struct {
@@ -61,7 +61,7 @@ func TestProposedPlaceOfComposedModels(t *testing.T) {
 	}
 }
 
-// Directories that a program makes are in $WORK, and those of the repository where they are.
+// Directories that a program creates are in $WORK, and those of the repository remain in place.
 func TestProposedDirectoriesOfPrograms(t *testing.T) {
 	for name, test := range map[string]struct {
 		files       map[string]string
@@ -96,7 +96,7 @@ func TestProposedDirectoriesOfPrograms(t *testing.T) {
 	}
 }
 
-// The other directories of programs are in $WORK as well.
+// Other output directories of programs are in $WORK as well.
 func TestProposedOtherDirectories(t *testing.T) {
 	for name, test := range map[string]struct {
 		files       map[string]string
@@ -125,7 +125,7 @@ func TestProposedOtherDirectories(t *testing.T) {
 	}
 }
 
-// Results beside a program need a copy that can be written to.
+// Results next to a program require a writable copy.
 func TestProposedFilesBesidePrograms(t *testing.T) {
 	for name, test := range map[string]struct {
 		files       map[string]string
@@ -146,7 +146,7 @@ func TestProposedFilesBesidePrograms(t *testing.T) {
 	}
 }
 
-// An argument for the directory of a model gets no file, and one for its name no path.
+// An argument for a model's directory takes no file, and one for its name no path.
 func TestProposedPlacesInParts(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train(env)\n    torch.save(net, 'models/best.pt')\n"
 	const head = "import argparse, os\nimport torch\nfrom pathlib import Path\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--model-dir', default='models')\n    p.add_argument('--name', default='%s')\n    args = p.parse_args()\n    net = torch.load(%s)\n    evaluate(net)\n"
@@ -164,7 +164,7 @@ func TestProposedPlacesInParts(t *testing.T) {
 	}
 }
 
-// An evaluation that makes directories of its own runs where it may.
+// An evaluation that creates directories runs where it can write.
 func TestProposedEvaluationsThatWrite(t *testing.T) {
 	const evaluate = "import argparse\nimport torch\nfrom pathlib import Path\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--model', default=None)\n    args = p.parse_args()\n    videos = %s\n    videos.mkdir(parents=True)\n    evaluate(torch.load(args.model))\n"
 	train := "import torch\nif __name__ == '__main__':\n    train(env)\n    torch.save(net, 'best.pt')\n"
@@ -177,7 +177,7 @@ func TestProposedEvaluationsThatWrite(t *testing.T) {
 	}
 }
 
-// A program that runs in $WORK reads directories of the repository where they are.
+// A program that runs in $WORK reads directories of the repository in place.
 func TestInputsInDirectories(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const copied = `'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py'`
@@ -201,7 +201,8 @@ func TestInputsInDirectories(t *testing.T) {
 	}
 }
 
-// Packages with packaging of their own are found below the root, and directories that a program writes into are made.
+// Nested packages with packaging files of their own are found, and missing directories that a program writes into are
+// created.
 func TestProposedNestedPackagesAndDirectories(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const own = "import torch\nimport flags_env\ndef main():\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard
@@ -257,7 +258,7 @@ func TestProposedNestedPackagesAndDirectories(t *testing.T) {
 	}
 }
 
-// What a program does with the value of an argument says what it is for.
+// The use of an argument's value shows its purpose.
 func TestProposedUseOfArguments(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const head = "import argparse, os, torch, yaml\nimport gymnasium as gym\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--config', type=str)\n    p.add_argument('--model_path', type=str)\n    args = p.parse_args()\n"
@@ -289,7 +290,7 @@ func TestProposedUseOfArguments(t *testing.T) {
 	proposes(t, "hydra and a parser", map[string]string{"train.py": both, "configs/ppo.yaml": "device: 'cuda:0'\nppo:\n  max_agent_steps: 100000\n"}, []string{`exec python "$OLDPWD/train.py"'`, "steps: 100000 "}, []string{"hydra.run.dir"})
 }
 
-// Files that a program writes beside itself need a copy, and models that it names in a directory are found by their names.
+// Files that a program writes next to itself require a copy, and models with known names are found by their names.
 func TestProposedResultsAndModels(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const head = "import argparse, os, torch\nRESULTS = os.path.join(os.path.dirname(__file__), 'experiments', 'results.csv')\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--model-path', default='models/net.pt')\n    args = p.parse_args()\n    loss.backward()\n    torch.save(net, args.model_path)\n"
@@ -311,7 +312,7 @@ func TestProposedResultsAndModels(t *testing.T) {
 	proposes(t, "the end of a name", files, nil, []string{"-name model.pt"})
 }
 
-// Absl refuses the beginnings of names that a page may use.
+// Absl rejects abbreviated options, which a page may contain.
 func TestProposedArgumentsOfAbsl(t *testing.T) {
 	const train = "from absl import app, flags\nimport torch\nFLAGS = flags.FLAGS\nflags.DEFINE_string('env_name', 'Hopper-v4', 'x')\nflags.DEFINE_integer('seed', 1, 'x')\nflags.DEFINE_string('log_a', '', 'x')\nflags.DEFINE_string('log_b', '', 'x')\ndef main(_):\n    loss.backward()\nif __name__ == '__main__':\n    app.run(main)\n"
 	for argument, want := range map[string]string{"--env=Ant-v4": " --env_name=Ant-v4'", "--env_name=Ant-v4": " --env_name=Ant-v4'", "--other=1 --seed=2": " --other=1 --seed=2'", "--log=1": " --log=1'"} {

@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 )
 
-// init proposes what the program for training gives its agent to see.
+// The proposal has the policy and preprocessing of the training program.
 func TestProposedPolicy(t *testing.T) {
 	const start, guard = "import gymnasium as gym\nfrom stable_baselines3 import PPO\n", "\nmodel.learn(1_000_000)\nif __name__ == '__main__':\n    pass\n"
 	for name, test := range map[string]struct {

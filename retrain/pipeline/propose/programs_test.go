@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a page lists, or a word turns on, chooses the evaluation.
+// Options in a list on a page, or a Boolean option, select the evaluation.
 func TestProposedEvaluationsOfPages(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n"
 	for name, test := range map[string]struct {
@@ -35,7 +35,7 @@ func TestProposedEvaluationsOfPages(t *testing.T) {
 	}
 }
 
-// A program that opens a window does not evaluate, and programs of equal worth are named.
+// A program that opens a window is not an evaluation, and candidates of equal score are listed.
 func TestProposedEvaluationsWithoutWindows(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const sb3 = "stable-baselines3==2.7.0\ngymnasium==1.2.2\nhighway-env==1.10.1\n"
@@ -77,7 +77,7 @@ func TestProposedEvaluationsWithoutWindows(t *testing.T) {
 	}
 }
 
-// Pages may name programs that a source distribution leaves out.
+// Pages may mention programs that a source distribution omits.
 func TestProposedProgramsThatAreNotThere(t *testing.T) {
 	const train = "import torch\n" + "if __name__ == '__main__':\n    train()\n"
 	for name, test := range map[string]struct {
@@ -102,7 +102,7 @@ func TestProposedProgramsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A program may get everything from its settings, or from the arguments of its library.
+// A program may read everything from its settings, or from the arguments of its library.
 func TestProposedProgramsOfSettings(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n    main()\n"
 	const byFile = "import argparse\nfrom trainers import Trainer\n\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('action', type=str)\n    p.add_argument('main_cfg', type=str, default='cfg_main.yml')\n    p.add_argument('--verbose', type=int, default=0)\n    args = p.parse_args()\n    train(args) if args.action == 'train' else evaluate(args)\n\n" + guard
@@ -136,7 +136,7 @@ func TestProposedProgramsOfSettings(t *testing.T) {
 	}
 }
 
-// The page beside a program counts more than one at the root.
+// The page in the directory of a program takes precedence over one at the root.
 func TestProposedPageBesideTheProgram(t *testing.T) {
 	const train = "import gym\nimport torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    ARGS\n    train(p.parse_args())\n"
 	with := func(args, more string) string { return strings.Replace(train, "ARGS", args, 1) + more }
@@ -154,7 +154,7 @@ func TestProposedPageBesideTheProgram(t *testing.T) {
 	}
 }
 
-// Programs below src run as modules, and their settings are those of the command.
+// Programs in src run as modules, and their settings are those in the command.
 func TestProposedProgramsInSource(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const train = "import argparse, yaml\nfrom pathlib import Path\nfrom stable_baselines3 import PPO\nfrom .environment import World\nROOT = Path(__file__).resolve().parents[1]\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--preset', choices=['quick', 'normal', 'long'], default='normal')\n    p.add_argument('--output-dir', type=Path, default=Path('results'))\n    args = p.parse_args()\n    config = yaml.safe_load((ROOT / 'configs' / f'{args.preset}.yaml').read_text())\n    model = PPO('MlpPolicy', World())\n    model.learn(total_timesteps=int(config['total_timesteps']))\n    model.save(args.output_dir / 'final.zip')\n" + guard
@@ -200,7 +200,7 @@ func TestProposedProgramsInSource(t *testing.T) {
 	}
 }
 
-// Of programs of equal worth, the page names first what people should run first.
+// Of candidates with equal score, the first one on the page is proposed.
 func TestProposedOrderOfThePage(t *testing.T) {
 	const own = "import torch\nimport gymnasium as gym\ndef main():\n    env = gym.make('CartPole-v1')\n    loss.backward()\nif __name__ == '__main__':\n    main()\n"
 	files := map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "a2c.py": own, "ppo.py": own, "sac.py": own}
@@ -209,7 +209,7 @@ func TestProposedOrderOfThePage(t *testing.T) {
 	proposes(t, "a page", files, []string{`python "$OLDPWD/ppo.py"`, "other candidates: sac.py, a2c.py"}, nil)
 }
 
-// The root of a repository is no package, and animations need a screen.
+// The root of a repository is not a package, and animations need a screen.
 func TestProposedProgramsAtTheRoot(t *testing.T) {
 	const train = "import torch\nnet = make()\nloss.backward()\nagent.train()\ntorch.save(net, 'net.pt')\n"
 	proposes(t, "a file at the root", map[string]string{"__init__.py": "", "demo_ppo.py": train}, []string{`python "$OLDPWD/demo_ppo.py"'`}, []string{"-m demo_ppo"})
@@ -217,7 +217,7 @@ func TestProposedProgramsAtTheRoot(t *testing.T) {
 	proposes(t, "an animation", map[string]string{"train.py": train, "test.py": shows}, []string{"command: [python, CHANGE-ME.py] # test.py is not proposed because it opens a window\n"}, nil)
 }
 
-// A program that renders what a module shows in the viewer of a simulator opens a window.
+// A program that renders what an imported module shows in a simulator's viewer opens a window.
 func TestProposedEvaluationsWithViewers(t *testing.T) {
 	const train = "import torch\nfrom sim import Sim\nloss.backward()\nagent.train()\ntorch.save(net, 'net.pt')\n"
 	const show = "import torch\nfrom sim import Sim\nsim = Sim()\nnet = torch.load('net.pt')\nfor _ in range(10):\n    net.predict(obs)\n    sim.render()\n"
@@ -228,7 +228,7 @@ func TestProposedEvaluationsWithViewers(t *testing.T) {
 	proposes(t, "a renderer", map[string]string{"train.py": train, "evaluate.py": show, "sim.py": sim("return self.renderer.render()")}, []string{`python "$OLDPWD/evaluate.py"'`}, nil)
 }
 
-// A program of tests evaluates no model, and a flag of two numbers turns the saving of the model on.
+// A program with tests is not an evaluation, and an option with the choices 0 and 1 may enable saving of the model.
 func TestProposedProgramsThatSave(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    parser.add_argument('-save_model', type=int, choices=[0, 1], default=DEFAULT)\n    loss.backward()\n    agent.train()\n    torch.save(net, 'net.pt')\n"
 	const tests = "from envs import Arm\ndef test_environment():\n    env = Arm()\n    env.reset()\nif __name__ == '__main__':\n    test_environment()\n"

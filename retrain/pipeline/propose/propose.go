@@ -45,16 +45,16 @@ var (
 	partOfName         = pattern.MustCompile(`\.(?:replace|startswith|endswith|removeprefix|removesuffix|r?split|r?partition)\(\s*$`)
 )
 
-// Finding is what Repository found of a repository, and where.
+// Finding is a value that Repository found in a repository.
 type Finding struct {
 	Value string `json:"value"`
 	File  string `json:"file"`
 
-	clear int // how clearly it is said: the greatest weight
-	times int // how often
+	clear int // how clearly it is stated: the highest weight
+	times int // number of occurrences
 }
 
-// Proposal is what a repository says about its project. Findings that fit best are first. It is large because each kind
+// Proposal is what a repository reveals about its project. The best findings are first. It is large because each kind
 // of finding is a field.
 type Proposal struct {
 	dependencies
@@ -62,38 +62,39 @@ type Proposal struct {
 	Project      string    `json:"project"`
 	Description  string    `json:"description"`
 	Environments []Finding `json:"environments"`
-	Others       []Finding `json:"others"`  // environments that are named as well
-	Classes      []Finding `json:"classes"` // of environments
+	Others       []Finding `json:"others"`  // environments that are also mentioned
+	Classes      []Finding `json:"classes"` // classes of environments
 	Library      string    `json:"library"`
-	Unsuited     string    `json:"unsuited,omitempty"` // why the generated scripts cannot be used, for a person
+	Unsuited     string    `json:"unsuited,omitempty"` // why the generated scripts cannot be used, for output
 	Algorithms   []Finding `json:"algorithms"`
 	Steps        []Finding `json:"steps"`
-	Programs     []Finding `json:"programs"`    // that could train
-	Evaluations  []Finding `json:"evaluations"` // that could evaluate
+	Programs     []Finding `json:"programs"`    // programs that may train
+	Evaluations  []Finding `json:"evaluations"` // programs that may evaluate
 
-	Training   programs.Command `json:"training"`   // no words without a program
+	Training   programs.Command `json:"training"`   // without words if there is no program
 	Evaluation programs.Command `json:"evaluation"` // the same
 
-	Seeing pytext.Seeing `json:"seeing"` // what the agent sees of an observation
+	Seeing pytext.Seeing `json:"seeing"` // how the agent observes the environment
 
 	Hyperparameters programs.Hyperparameters `json:"hyperparameters"`
 
-	Unread []string `json:"unread,omitempty"` // files that were not read, and why, for a person
+	Unread []string `json:"unread,omitempty"` // files that were not read, and why, for output
 
-	named     string                        // as its packaging says
-	inside    map[string]bool               // normalized names of packages that it contains
-	rllib     []Finding                     // algorithms
-	chosen    []Finding                     // what is the default of an argument, or set, for an algorithm
+	named     string                        // name in the packaging
+	inside    map[string]bool               // normalized names of packages in the repository
+	rllib     []Finding                     // algorithms of RLlib
+	chosen    []Finding                     // defaults of arguments and settings for an algorithm
 	defaults  map[string]string             // environment that is the default of an argument, by file
 	modules   map[string]string             // files that register an environment, by its id
-	ids       map[string]bool               // what is used as the id of an environment
+	ids       map[string]bool               // strings that are used as environment ids
 	reexports map[string]map[string]bool    // names that packages import, by their directory
-	roots     map[string]bool               // directories that are packages
-	known     map[*[]Finding]map[string]int // where a value is among findings
+	roots     map[string]bool               // directories of packages
+	known     map[*[]Finding]map[string]int // indices of values in lists of findings
 	finder    *programs.Finder
 }
 
-// Repository reads a repository. Only its facts are taken: names of environments, algorithms and packages.
+// Repository reads a repository, and proposes a pipeline file. It extracts only facts: names of environments,
+// algorithms and packages.
 func Repository(name string, repository fs.FS) (*Proposal, error) {
 	return propose(name, repository, reading.Usual)
 }
@@ -110,23 +111,24 @@ func propose(name string, repository fs.FS, l reading.Limits) (*Proposal, error)
 	return p, err
 }
 
-// aside reports whether a file is beside the point: what it names is a proposal only if nothing else is.
+// aside reports whether a file is secondary, such as a test. What it mentions is proposed only if no other file
+// mentions anything.
 func aside(file string) bool {
 	return asideName.MatchString(file)
 }
 
-// The weights of a finding, by what says it.
+// The weights of a finding, by how it is stated.
 const (
-	use       = 10  // it is made, or called; 0 if it is only mentioned
+	use       = 10  // it is constructed or called; 0 if it is only mentioned
 	preferred = 20  // it is the default of an argument
-	main      = 100 // of a file that is not beside the point
+	main      = 100 // the file is not secondary
 )
 
-// maxEnvironments bounds the environments of a proposal: a library names hundreds, a project trains in a few.
+// maxEnvironments bounds the environments of a proposal. Libraries mention hundreds, but a project trains in few.
 const maxEnvironments = 5
 
-// choose keeps what a person would most likely want: what is said most clearly first, a program named for its training
-// first, few environments, and versions for all packages.
+// choose selects the most likely values: the clearest findings and the program named for training come first, with few
+// environments, and versions for all packages.
 func (p *Proposal) choose() {
 	p.rankPrograms()
 	p.finder.Led(p.calls.Take)
@@ -137,7 +139,7 @@ func (p *Proposal) choose() {
 	p.environments()
 	p.ofFirst()
 	switch {
-	case len(p.Programs) > 0 && (p.ownWorld() || p.finder.GivesBuffer() || p.finder.ComputesAgent(aside)): // the generated scripts could not make its environment, or agent
+	case len(p.Programs) > 0 && (p.ownWorld() || p.finder.GivesBuffer() || p.finder.ComputesAgent(aside)): // the generated scripts cannot make its environment or agent
 		p.Library, p.chosen, p.Algorithms = keywords.Custom, append(p.chosen, p.Algorithms...), nil
 	case len(p.Algorithms) > 0:
 		p.Library = keywords.StableBaselines3
@@ -169,7 +171,7 @@ func (p *Proposal) choose() {
 	p.commands()
 }
 
-// ofFirst leaves out the steps that only another program trains for.
+// ofFirst removes numbers of steps that only other programs train for.
 func (p *Proposal) ofFirst() {
 	own := map[string]bool{} // numbers of the first program, and its files
 	p.finder.Led(func(file string, text []byte) {
@@ -183,7 +185,7 @@ func (p *Proposal) ofFirst() {
 	})
 }
 
-// unsuited returns why the generated scripts of the library cannot be used, "" if they can.
+// unsuited returns why the generated scripts of the library cannot be used, or "" if they can.
 func (p *Proposal) unsuited() string {
 	if p.Library == keywords.Custom {
 		return ""
@@ -203,7 +205,7 @@ func (p *Proposal) unsuited() string {
 	return p.finder.Beyond(p.Library == keywords.RLlib, a.Value, a.File, seen.Own, p.Hyperparameters)
 }
 
-// ownWorld reports whether the training makes an environment that has no id, or that only its settings name.
+// ownWorld reports whether the training's environment has no id, or only its settings mention the id.
 func (p *Proposal) ownWorld() bool {
 	if len(p.Environments) == 0 {
 		return true
@@ -215,8 +217,8 @@ func (p *Proposal) ownWorld() bool {
 	return p.finder.RegistersInGym(file) || !registered && p.finder.MakesOwnWorld()
 }
 
-// atOnce returns what the programs of the pipeline import at once: those of the repository, or the generated ones, which
-// import its environment.
+// atOnce returns what the programs of the pipeline import when they start. The generated programs import only the
+// module that registers the environment.
 func (p *Proposal) atOnce() []programs.Import {
 	if p.Library == keywords.Custom {
 		return p.finder.Imports()
@@ -230,8 +232,8 @@ func (p *Proposal) atOnce() []programs.Import {
 	return nil
 }
 
-// prefer makes clearest what the first program uses, and what is the default of an argument: the algorithm anywhere, the
-// rest in the first program.
+// prefer raises the weight of what the first program uses and of defaults of arguments: of algorithms in all files, and
+// of the rest in the first program.
 func (p *Proposal) prefer() {
 	p.finder.Led(func(file string, text []byte) { p.algorithms(file, text, 2*main) })
 	for _, c := range p.chosen {
@@ -259,7 +261,7 @@ func (p *Proposal) prefer() {
 			p.Environments[i].clear += main
 		}
 		if e.Value == p.defaults[file] {
-			p.Environments[i].clear += 2 * main // also if the program is an example
+			p.Environments[i].clear += 2 * main // even if the program is an example
 			p.Environments[i].File = file
 		}
 	}
@@ -270,8 +272,8 @@ func (p *Proposal) prefer() {
 	}
 }
 
-// environments keeps those that are said as clearly as the first: a default of an argument leaves out what is only made
-// somewhere, and that leaves out what is only mentioned.
+// environments keeps the environments that are stated as clearly as the first: a default of an argument excludes those
+// that are only made, which exclude those that are only mentioned.
 func (p *Proposal) environments() {
 	p.identify()
 	unread := slices.DeleteFunc(slices.Clone(p.Environments), func(e Finding) bool { return p.finder.MayRead(e.File) })
@@ -280,7 +282,7 @@ func (p *Proposal) environments() {
 	for kept < len(p.Environments) && p.Environments[kept].clear == p.Environments[0].clear {
 		kept++
 	}
-	if kept > maxEnvironments { // a list of what can be trained in, not of what is
+	if kept > maxEnvironments { // such a list contains possible environments, not those of the training
 		kept = 1
 	}
 	p.Others = slices.DeleteFunc(append(slices.Clone(p.Environments[kept:]), unread...), func(f Finding) bool { return f.clear < main })
@@ -288,20 +290,20 @@ func (p *Proposal) environments() {
 	p.Environments = p.Environments[:kept]
 }
 
-// projectOf turns the name of a directory into that of a project.
+// projectOf converts the name of a directory to a valid name of a project.
 func projectOf(name string) string {
 	name = pattern.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-")
 	name = strings.TrimLeft(name, "-0123456789")
 	return strings.TrimRight(cmp.Or(name[:min(len(name), 40)], "agent"), "-")
 }
 
-// take takes what a file says.
+// take records what a file states.
 func (p *Proposal) take(file string, text []byte) {
 	if strings.HasPrefix(file, reading.WorkflowsOf+"/") {
 		p.workflows = append(p.workflows, pins.PythonsOfWorkflow(file, string(text))...)
 		return
 	}
-	var program []byte // without what only explains
+	var program []byte // without comments and docstrings
 	switch path.Ext(file) {
 	case ".py":
 		program = pytext.Readable(pytext.Code(text))
@@ -337,10 +339,10 @@ func (p *Proposal) take(file string, text []byte) {
 // placeholder is the description that uv writes into a new project.
 const placeholder = "Add your description here"
 
-// unnamed are names that templates of projects have until somebody changes them.
+// unnamed matches names in project templates that the author did not change.
 var unnamed = pattern.MustCompile(`^(?i)(?:my|your|example|project|package|template)?[-_ ]?(?:project|package|repo|template|app)?[-_ ]?(?:name|template)?$`)
 
-// name takes the name that a project has in its packaging, which that of a directory may not be.
+// name records the name in the packaging of a project, which may differ from that of the directory.
 func (p *Proposal) name(file string, text []byte) {
 	var m [][]byte
 	if inner := setupNamedAs.FindSubmatch(text); inner != nil && path.Base(file) == "setup.py" {
@@ -366,7 +368,7 @@ func (p *Proposal) name(file string, text []byte) {
 	}
 }
 
-// source takes what a program says.
+// source records what a program states.
 func (p *Proposal) source(file string, text []byte, weight int) {
 	if weight > 0 {
 		p.imports(text)
@@ -383,7 +385,7 @@ func (p *Proposal) source(file string, text []byte, weight int) {
 	if !otherName.MatchString(file) {
 		p.steps(file, text, weight)
 	}
-	for _, re := range []*pattern.Pattern{madeByName, namedEnvironment, defaultEnvironment} { // the first, if none is a default
+	for _, re := range []*pattern.Pattern{madeByName, namedEnvironment, defaultEnvironment} { // the first environment, if none is a default
 		if m := re.FindSubmatch(text); m != nil {
 			p.defaults[file] = string(m[1])
 		}
@@ -391,7 +393,7 @@ func (p *Proposal) source(file string, text []byte, weight int) {
 	p.algorithms(file, text, weight)
 }
 
-// algorithms takes the algorithms that a program imports, uses, or has as a default.
+// algorithms records the algorithms that a program imports, uses, or has as defaults.
 func (p *Proposal) algorithms(file string, text []byte, weight int) {
 	sb3 := func(name string, clear int) {
 		if slices.Contains(keywords.Algorithms[keywords.StableBaselines3], name) {
@@ -424,7 +426,7 @@ func (p *Proposal) algorithms(file string, text []byte, weight int) {
 	}
 }
 
-// steps takes the numbers that could be the steps of a training.
+// steps records numbers that may be the steps of a training.
 func (p *Proposal) steps(file string, text []byte, weight int) {
 	for _, x := range pytext.StepsOf(text) {
 		clear := weight
@@ -435,7 +437,7 @@ func (p *Proposal) steps(file string, text []byte, weight int) {
 	}
 }
 
-// settings takes what a YAML file says.
+// settings records what a YAML file states.
 func (p *Proposal) settings(file string, text []byte, weight int) {
 	p.used(file, yamlEnvironment, text, weight+use)
 	p.mentioned(file, yamlKey, text, weight)
@@ -454,7 +456,7 @@ func (p *Proposal) settings(file string, text []byte, weight int) {
 // maxFindings bounds the findings of one kind.
 const maxFindings = 10_000
 
-// found adds a finding, or counts it if it is there already. Its file is the one that says it most clearly.
+// found adds a finding, or counts another occurrence. The file of a finding is the one that states it most clearly.
 func (p *Proposal) found(to *[]Finding, f Finding) {
 	if strings.ContainsAny(f.Value, "{}%") { // the program composes it
 		return
@@ -481,10 +483,10 @@ func (p *Proposal) found(to *[]Finding, f Finding) {
 //go:embed proposed.tmpl
 var proposedText string
 
-// proposed is a file of a proposal. What was not found is left to the person, with a comment that says so.
+// proposed is the template of the proposed file. What was not found is left to the user, with a comment that says so.
 var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": quote.YAML, "command": asCommand, "comment": quote.Comment}).Parse(proposedText))
 
-// StepsNumber returns the first number of steps as digits, "" without one.
+// StepsNumber returns the most likely number of steps as decimal digits, or "".
 func (p *Proposal) StepsNumber() string {
 	if len(p.Steps) == 0 {
 		return ""
@@ -501,7 +503,7 @@ func (p *Proposal) Text() (string, error) {
 	return b.String(), nil
 }
 
-// Found returns what the proposal has, for a summary.
+// Found returns a summary of the proposal.
 func (p *Proposal) Found() []string {
 	packages := 0
 	for _, d := range p.Packages {

@@ -45,12 +45,12 @@ func TestProposedFileNeedsFewChanges(t *testing.T) {
 	if err != nil {
 		t.Errorf("the proposed file is not valid: %v\n%s", err, text)
 	}
-	if len(w.File.Environments) != 1 { // that of the training program
+	if len(w.File.Environments) != 1 { // the environment of the training program
 		t.Errorf("%+v", w.File.Environments)
 	}
 }
 
-// Files of other systems and locks are read as well, and what cannot be read is left out.
+// Files of other package managers and lock files are read as well, and unreadable files are omitted.
 func TestOddRepositories(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -75,7 +75,7 @@ func TestOddRepositories(t *testing.T) {
 	}
 }
 
-// unreadable has a directory that cannot be read, and files that cannot be.
+// unreadable has a directory and files that cannot be read.
 type unreadable struct{ fs.FS }
 
 func (u unreadable) Open(name string) (fs.File, error) {
@@ -123,7 +123,7 @@ func TestProjectsHaveNoVersionInTheirNames(t *testing.T) {
 	}
 }
 
-// Text that only explains is not what a program does.
+// Comments and docstrings are ignored.
 func TestCodeIsWithoutCommentsAndDocstrings(t *testing.T) {
 	for text, want := range map[string]string{
 		"a = '#1' # two\nb": "a = '#1' \nb",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The Python of the image has files of the packages, or can compile them.
+// The packages have files for the image's Python, or can be compiled.
 func TestProposedPythonOfPackages(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n"
 	for name, test := range map[string]struct {
@@ -32,7 +32,7 @@ func TestProposedPythonOfPackages(t *testing.T) {
 	}
 }
 
-// Pages and tables name the Python of a project, unless they name the least one.
+// Pages give the Python version of a project, unless it is a minimum version.
 func TestProposedPythonOfPages(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n"
 	for name, test := range map[string]struct {
@@ -59,7 +59,7 @@ func TestProposedPythonOfPages(t *testing.T) {
 	}
 }
 
-// Tables of a page count as well.
+// Tables on a page count as well.
 func TestProposedPythonOfTables(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	for name, test := range map[string]struct {
@@ -81,7 +81,7 @@ func TestProposedPythonOfTables(t *testing.T) {
 	}
 }
 
-// Commands of uv and workflows name the Python of a project.
+// Commands of uv and workflows give the Python version of a project.
 func TestProposedPythonOfTools(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	for name, test := range map[string]struct {
@@ -123,7 +123,7 @@ func TestProposedPythonOfTools(t *testing.T) {
 	}
 }
 
-// The Python of an image counts unless the packaging forbids it.
+// The Python version of an image counts unless the packaging forbids it.
 func TestProposedPythonOfImages(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	proposes(t, "the image", map[string]string{"docker/Dockerfile": "FROM python:3.10-slim\nCOPY . .\n", "requirements.txt": "torch==2.4.0\n", "train.py": train},
@@ -132,7 +132,7 @@ func TestProposedPythonOfImages(t *testing.T) {
 		nil, []string{"base:"})
 }
 
-// A least version that the default image does not have is one that the project was written for.
+// A minimum version above that of the default image is the version that the project was written for.
 func TestProposedPythonAfterTheDefault(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
 	for page, want := range map[string]string{

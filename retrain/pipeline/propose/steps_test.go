@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// Steps come from the help of an argument, products and constants.
+// Steps come from the help of an argument, from products and from constants.
 func TestProposedSteps(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n"
 	for name, test := range map[string]struct {
@@ -31,7 +31,7 @@ func TestProposedSteps(t *testing.T) {
 	}
 }
 
-// The command of a page says for how many steps to train.
+// The command on a page determines the number of steps.
 func TestProposedStepsOfThePage(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	for name, test := range map[string]struct {
@@ -48,7 +48,7 @@ func TestProposedStepsOfThePage(t *testing.T) {
 	}
 }
 
-// Settings of settings count, but not those that the program fills in.
+// Values in settings files count, except those that the program sets.
 func TestProposedStepsOfSettings(t *testing.T) {
 	for name, test := range map[string]struct {
 		files       map[string]string

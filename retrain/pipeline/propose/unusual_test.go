@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a training does with the repository, and what keeps it from being one, is proposed or said.
+// A training that depends on the repository in unusual ways is proposed accordingly, and what prevents it is mentioned.
 func TestProposedTrainingsOfUnusualPrograms(t *testing.T) {
 	const guard = "if __name__ == '__main__':\n    main()\n"
 	const agent = "import argparse, torch\nimport gymnasium as gym\nfrom agent import Agent\n"
@@ -80,7 +80,7 @@ func TestProposedTrainingsOfUnusualPrograms(t *testing.T) {
 	}
 }
 
-// Arguments, environments and steps are those of the script that runs the program, also from another directory.
+// Arguments, environments and steps are those in the script that runs the program, also from another directory.
 func TestProposedArgumentsOfScripts(t *testing.T) {
 	const train = "from arguments import get_args\nfrom net import Net\nimport torch\nfrom pytorch_lightning import Trainer\ndef train(args):\n    trainer = Trainer(max_epochs=args.max_epochs)\n    trainer.fit(Net(args.env_id, args.algorithm, args.steps_per_epoch, args.seed))\nif __name__ == '__main__':\n    train(get_args())\n"
 	const arguments = "import argparse\ndef get_args():\n    p = argparse.ArgumentParser()\n    p.add_argument('--env_id', type=str, default='Ant-v4')\n    p.add_argument('--algorithm', default='A2C', choices=['A2C', 'PPO'])\n    p.add_argument('--max_epochs', type=int, default=100)\n    p.add_argument('--steps_per_epoch', type=int, default=100)\n    p.add_argument('--seed', type=int, default=1)\n    return p.parse_args()\n"
@@ -91,7 +91,7 @@ func TestProposedArgumentsOfScripts(t *testing.T) {
 	proposes(t, "no script", files, []string{`"$OLDPWD/source/train_agent.py"'`, "- {id: \"Ant-v4\"}", "steps: 10000 # \"source/arguments.py\""}, nil)
 }
 
-// What draws needs more than the library of environments, partly packages of the system, which a person must install.
+// Drawing requires further packages, including system packages that the user must install.
 func TestProposedNeedsOfPrograms(t *testing.T) {
 	const train = "import gymnasium as gym\nimport torch\nenv = gym.make('CartPole-v1')\nfor i in range(9):\n    env.step(1)\n    loss.backward()\ntorch.save(net, 'net.pt')\n"
 	for name, test := range map[string]struct {
@@ -123,14 +123,15 @@ func TestProposedNeedsOfPrograms(t *testing.T) {
 	}
 }
 
-// What the scripts of a repository call does not decide about the versions that the generated scripts need.
+// Calls in the repository's own scripts do not affect the versions that the generated scripts need.
 func TestProposedVersionsForGeneratedScripts(t *testing.T) {
 	const train = "import ray\nfrom ray import tune\nfrom ray.rllib.algorithms.ppo import PPOConfig\nif __name__ == '__main__':\n    config = PPOConfig().environment('CartPole-v1').rollouts(num_rollout_workers=3).training(lr=0.001)\n    tune.Tuner('PPO', param_space=config).fit()\n"
 	proposes(t, "a config of RLlib", map[string]string{"train.py": train}, []string{"library: rllib", "- ray[rllib]==2.60.0"}, []string{"==2.31.0"})
 	proposes(t, "a program of its own", map[string]string{"train.py": strings.Replace(train, ".training(", ".multi_agent(policies={'a'}).training(", 1)}, []string{"library: custom", "- ray[rllib]==2.31.0 # train.py uses functions that later versions removed"}, nil)
 }
 
-// A second training is no evaluation, JAX has its binaries of the same version, and paths of other machines are named.
+// A second training is not an evaluation, JAX requires jaxlib of the same version, and paths of other machines are
+// mentioned.
 func TestProposedTrainingsThatCompileAndSaveNothing(t *testing.T) {
 	const args = "import tyro, jax, gymnax\nfrom dataclasses import dataclass\n@dataclass\nclass Args:\n    env_id: str = 'CartPole-v1'\n    total_timesteps: int = 100000\n    save: bool = False\n    save_checkpoint_dir: str = None\n"
 	const train = args + "def step(params):\n    loss, grads = jax.value_and_grad(f)(params)\n    return jax.tree_map(g, grads)\nif __name__ == '__main__':\n    args = tyro.cli(Args)\n    env = gymnax.make(args.env_id)\n    for i in range(args.total_timesteps):\n        env.step(1)\n"
@@ -142,7 +143,7 @@ func TestProposedTrainingsThatCompileAndSaveNothing(t *testing.T) {
 	proposes(t, "a notebook of Lightning", map[string]string{"sac.ipynb": notebook, "sac.py": "import torch\nclass SAC:\n    def play(self):\n        self.env.step(1)\n", "README.md": "Create a Python 3.9.5 environment.\n"}, []string{"--output-dir=\"$WORK\" sac.ipynb'", "base: python:3.9."}, nil)
 }
 
-// The training that a project is named for comes first, and rollouts are no trainings.
+// The training that a project is named after comes first, and rollouts are not trainings.
 func TestProposedTrainingThatTheProjectIsNamedFor(t *testing.T) {
 	const train = "import gymnasium as gym, torch\nfrom learn import train_ppo\nif __name__ == '__main__':\n    train_ppo(env_id='LunarLander-v3', n_epochs=2000, n_envs=8, timesteps=512)\n    loss.backward()\n    torch.save(net, 'net.pt')\n"
 	files := map[string]string{"pyproject.toml": "[project]\nname = \"lunar-lander-rl\"\n", "train_lunar_lander.py": train, "train_bipedal.py": strings.Replace(train, "    train_ppo", "    env = gym.make('BipedalWalker-v3')\n    train_ppo", 1), "learn.py": "def train_ppo(env_id):\n    pass\n"}
@@ -151,7 +152,7 @@ func TestProposedTrainingThatTheProjectIsNamedFor(t *testing.T) {
 	proposes(t, "steps", files, []string{"steps: 500000"}, nil)
 }
 
-// EnvPool has its simulators, and builds of JAX for CUDA are not on PyPI.
+// EnvPool includes its simulators, and CUDA builds of JAX are not on PyPI.
 func TestProposedPackagesOfEnvPool(t *testing.T) {
 	const train = "import jax, envpool, gym\nfrom jax.config import config\nif __name__ == '__main__':\n    envs = envpool.make('HalfCheetah-v3', env_type='gym')\n    for i in range(9):\n        envs.step(1)\n        grads = jax.value_and_grad(f)(params)\n"
 	page := "```\npip install --upgrade \"jax[cuda]\" -f https://example.com/jax_releases.html\npip install envpool==0.8.1\n```\n"

@@ -63,8 +63,8 @@ const starts = `(?:[A-Za-z_]\w*=\S*|(?:exec|sudo|env|nohup|time|timeout|nice|com
 // address matches the user and password of a URL.
 var address = regexp.MustCompile(`://[^/\s:@"',<>]*:[^/\s@"',<>$][^/\s@"',<>]*@`)
 
-// marks are lowercase texts that nearly every credential contains and few other lines do. Only texts with one of them
-// are matched with the rules, which are slow.
+// marks are lowercase texts, at least one of which is part of every credential that the rules match, and that few other
+// lines contain. Only texts with one of them are matched with the rules, which are slow.
 var marks = []string{
 	"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "whsec_", "private key", "pass",
 	"token", "api-key", "secret", "key", "bearer", "hf_", "sk-", "k_live_", "k_test_", "wandb", "curl", "aiza", "npm_", "pypi-", "eyj", "://",
