@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// inPython runs a program beside generated scripts, with the modules of the libraries replaced by mocks.
+// inPython runs a program next to generated scripts, with mocks for the modules of the libraries.
 func inPython(t *testing.T, program string, replaced ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,8 +29,8 @@ func inPython(t *testing.T, program string, replaced ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Environments use a Discrete action as an index or a key, for which an array without dimensions is none. An observation
-// of a space that the networks do not take is flattened, as in the training.
+// Environments use a Discrete action as an index or key, so it must not be a zero-dimensional array. Observations that
+// the networks do not accept are flattened, as in the training.
 func TestAgentActsInEachSpace(t *testing.T) {
 	const program = `
 import pathlib
@@ -53,7 +53,7 @@ for space in (gymnasium.spaces.Discrete(), parts):
 	}
 }
 
-// Networks see the numbers of a dictionary and not its texts, such as the mission of MiniGrid.
+// Networks process the numbers of a dictionary but not its texts, such as the mission of MiniGrid.
 func TestTextsOfObservationsAreLeftOut(t *testing.T) {
 	const program = `
 import world
@@ -90,7 +90,7 @@ print(made(box) is gymnasium.make.return_value)
 	}
 }
 
-// An agent has only one network, so its environments have the same spaces.
+// An agent has only one network, so all environments must have the same spaces.
 func TestTrainingRefusesOtherSpaces(t *testing.T) {
 	const program = `
 import world
@@ -121,7 +121,7 @@ print(same((box(4), 2), (box(4), 6)))
 	}
 }
 
-// The training of CleanRL has its networks from agent.py, whatever evaluates it.
+// The training of CleanRL imports its networks from agent.py, even if a command replaces the generated evaluation.
 func TestNetworksAreThereForTheTraining(t *testing.T) {
 	w := mustRun(t, append([]string{"evaluation:\n  telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}\n", "evaluation:\n  command: [python, test.py]\n"}, cleanRL...)...)
 	if !strings.Contains(artefact(t, w, "pipeline/train.py"), "from agent import Agent") || artefact(t, w, "pipeline/agent.py") == "" {
@@ -129,7 +129,7 @@ func TestNetworksAreThereForTheTraining(t *testing.T) {
 	}
 }
 
-// A request without an incident has no drifted data, with which only a retraining for an incident begins.
+// A request without an incident has no drifted data, which only retrainings for an incident use.
 func TestExportOfARequestWithoutAnIncident(t *testing.T) {
 	stage := staged(t, "", "data:\n", "data:\n  export: true\n")
 	for _, test := range []struct {

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// inNetworks end the names that only some private network knows.
+// inNetworks are the suffixes of host names that resolve only in a private network.
 var inNetworks = []string{".local", ".internal", ".lan", ".intranet", ".home.arpa"}
 
-// Inside returns from where alone a host can be reached, "" if it may be reached from everywhere. certain says that no
-// machine of a hosting service is there; others may be, such as through a name server of their own.
+// Inside describes a host that can be reached only from certain machines, or returns "" if it may be reachable from
+// everywhere. certain reports whether no machine of a hosting service can reach it; otherwise, some may, for example
+// through their own name server.
 func Inside(host string) (where string, certain bool) {
 	host = strings.ToLower(strings.Trim(strings.TrimSuffix(host, "."), "[]"))
 	address, err := netip.ParseAddr(host)
@@ -33,14 +34,14 @@ func Inside(host string) (where string, certain bool) {
 	return "", false
 }
 
-// MayBeShared reports whether GitLab may run the stage on a machine that it shares among all its users. api is the URL of a
-// GitLab of one's own, whose machines are one's own as well.
+// MayBeShared reports whether GitLab may run the stage on a runner that all its users share. api is the URL of a
+// self-managed GitLab, which has its own runners, or "" for gitlab.com.
 func (s Stage) MayBeShared(api string) bool {
 	own := api != "" && !strings.HasPrefix(api, "https://gitlab.com")
 	return s.GitLab && !own && !slices.ContainsFunc(s.Runner, func(tag string) bool { return !strings.HasPrefix(tag, "saas-linux-") })
 }
 
-// Registry returns the host of the registry that the name of an image begins with, and whether it has one.
+// Registry returns the host of an image's registry, and whether the name of the image contains it.
 func Registry(image string) (host string, named bool) {
 	host, _, found := strings.Cut(image, "/")
 	if !found || !strings.ContainsAny(host, ".:") && host != "localhost" {

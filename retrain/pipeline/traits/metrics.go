@@ -11,19 +11,20 @@ import (
 // measured are the metrics that the generated evaluation computes itself.
 var measured = []string{"return", "episode_length", truncated}
 
-// infos are the numbers that environments of Gymnasium add to info at the last step. Those of MuJoCo depend on the version.
+// infos are the names of the numbers that Gymnasium environments add to info at the last step. It lacks the MuJoCo
+// environments, whose names depend on the version.
 var infos = map[string]string{
 	"CartPole": "", "MountainCar": "", "MountainCarContinuous": "", "Acrobot": "", "Pendulum": "", "LunarLander": "", "LunarLanderContinuous": "",
 	"BipedalWalker": "", "BipedalWalkerHardcore": "", "CarRacing": "lap_finished", "FrozenLake": "prob", "FrozenLake8x8": "prob", "CliffWalking": "prob",
 	"Taxi": "prob", "Blackjack": "",
 }
 
-// ofGames are the numbers that Atari games add to info.
+// ofGames are the names of the numbers that Atari games add to info.
 const ofGames = "lives episode_frame_number frame_number"
 
-// Unreported returns why the metric of a constraint has no value in an environment, by its id; "" if it may have one.
+// Unreported returns why the metric of a constraint has no value in an environment, or "" if it may have one.
 func Unreported(id, metric string) string {
-	if slices.Contains(measured, metric) || metric == "" || metric != strings.TrimSpace(metric) { // which is another mistake
+	if slices.Contains(measured, metric) || metric == "" || metric != strings.TrimSpace(metric) { // another mistake, reported elsewhere
 		return ""
 	}
 	for _, known := range measured {

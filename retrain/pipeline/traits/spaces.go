@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// spaces are those of Gymnasium's own environments, from the tables in their documentation: how many numbers an
-// observation has, or that it is an image, and how many an action has. Spaces of single whole numbers begin with a d. What
-// depends on the version is left open with a question mark.
+// spaces are the spaces of Gymnasium's own environments, from the tables in their documentation: the number of values
+// of an observation, or image, followed by the number of values of an action. The prefix d stands for a discrete space,
+// with its number of values. A question mark means that the size depends on the version.
 var spaces = map[string]string{
 	"CartPole": "4 d2", "MountainCar": "2 d3", "MountainCarContinuous": "2 1", "Acrobot": "6 d3", "Pendulum": "3 1",
 	"LunarLander": "8 d4", "LunarLanderContinuous": "8 2", "BipedalWalker": "24 4", "BipedalWalkerHardcore": "24 4", "CarRacing": "image 3",
@@ -18,18 +18,18 @@ var spaces = map[string]string{
 	"Swimmer": "8 2", "Walker2d": "17 6", "Ant": "? 8", "Humanoid": "? 17", "HumanoidStandup": "? 17",
 }
 
-// limits are the lowest and the highest return of an environment, and the number of steps after which it ends an episode.
-// Each step of CartPole has the reward 1, and none of the others has one above 0.
+// limits are the lowest and highest return of an environment, and the length of its longest episode. The reward of each
+// step is 1 in CartPole, and at most 0 in the other environments.
 var limits = map[string]struct{ lowest, highest, longest float64 }{
 	"CartPole-v0": {1, 200, 200}, "CartPole-v1": {1, 500, 500}, "MountainCar-v0": {-200, 0, 200}, "Acrobot-v1": {-500, 0, 500},
 	"Pendulum-v1": {-3255, 0, 200},
 }
 
-// truncated is what environments say of an episode that ended because of its length: true or false, as 1 or 0.
+// truncated is the metric by which environments report whether a time limit ended an episode: true or false, which
+// count as 1 or 0.
 const truncated = "TimeLimit.truncated"
 
-// Impossible returns why no episode meets the limits of a constraint, by the key of the limit. Limits that are not given
-// are not numbers.
+// Impossible returns why no episode can satisfy a constraint, by the key of the limit. Limits that are not set are NaN.
 func Impossible(metric string, atLeast, atMost float64) map[string]string {
 	const share = "it is the share of episodes that end because of a time limit"
 	out := map[string]string{}
@@ -44,7 +44,8 @@ func Impossible(metric string, atLeast, atMost float64) map[string]string {
 	return out
 }
 
-// Exceeded is Impossible for an environment, by its id. The key of a metric that the environment does not report is metric.
+// Exceeded is Impossible for the limits of an environment. If the environment does not report the metric, the key is
+// metric.
 func Exceeded(id, metric string, atLeast, atMost float64) map[string]string {
 	out := map[string]string{}
 	if why := Unreported(id, metric); why != "" {
@@ -62,10 +63,10 @@ func Exceeded(id, metric string, atLeast, atMost float64) map[string]string {
 	return out
 }
 
-// ofGrids are the observations of MiniGrid: dictionaries with a text and with images of a few pixels.
+// ofGrids is the observation space of MiniGrid: dictionaries with a text and an image of a few pixels.
 const ofGrids = "grid"
 
-// spacesOf returns the spaces of an environment, by its id, "" for those that are not known.
+// spacesOf returns the spaces of an environment, or "" for unknown ones.
 func spacesOf(id string) (observation, action string) {
 	for _, module := range []string{"ale_py:", "gymnasium:", "minigrid:"} {
 		id = strings.TrimPrefix(id, module)
@@ -84,7 +85,7 @@ func spacesOf(id string) (observation, action string) {
 	return observation, action
 }
 
-// NoImages returns why a network for images cannot see an environment, "" if it may.
+// NoImages returns why a network for images cannot process the observations of an environment, or "" if it may.
 func NoImages(id string) string {
 	if seen, _ := spacesOf(id); seen != "" && seen != "image" {
 		return "must be MlpPolicy, because the observations of " + id + " are not images"
@@ -92,7 +93,8 @@ func NoImages(id string) string {
 	return ""
 }
 
-// NoDictionaries returns why a network for dictionaries cannot see an environment, "" if it may.
+// NoDictionaries returns why a network for dictionaries cannot process the observations of an environment, or "" if it
+// may.
 func NoDictionaries(id string) string {
 	switch seen, _ := spacesOf(id); seen {
 	case "":
@@ -105,7 +107,7 @@ func NoDictionaries(id string) string {
 	return "must be MlpPolicy, because the observations of " + id + " are not dictionaries"
 }
 
-// Discrete returns the id of an environment whose actions are known to be choices, "" for another one.
+// Discrete returns its argument if the environment is known to have discrete actions, or "".
 func Discrete(id string) string {
 	if _, action := spacesOf(id); strings.HasPrefix(action, "d") {
 		return id
@@ -113,8 +115,8 @@ func Discrete(id string) string {
 	return ""
 }
 
-// Bytes returns the least size of an observation of an environment, 0 if it is not known. The preprocessing of Atari games
-// makes images of 84 by 84 pixels.
+// Bytes returns the minimum size of an observation of an environment in bytes, 0 if unknown. With Atari preprocessing,
+// an observation is an image of 84 by 84 pixels.
 func Bytes(id string, atari bool) int {
 	seen, _ := spacesOf(id)
 	size, err := strconv.Atoi(seen)
@@ -124,20 +126,20 @@ func Bytes(id string, atari bool) int {
 	case seen == "image" && OfAtari(id[strings.Index(id, ":")+1:]):
 		return 210 * 160 * 3
 	case seen == "image":
-		return 96 * 96 * 3 // of CarRacing
+		return 96 * 96 * 3 // CarRacing
 	case err != nil:
 		return 0
 	}
-	return 4 * size // as float32
+	return 4 * size // float32
 }
 
-// These algorithms act with only one kind of actions, by library.
+// The algorithms that support only one kind of action space, by library.
 var (
 	continuous = map[string][]string{"stable-baselines3": {"DDPG", "SAC", "TD3"}}
 	discrete   = map[string][]string{"stable-baselines3": {"DQN"}, "rllib": {"DQN"}}
 )
 
-// NoActions returns why an algorithm cannot act in an environment, "" if it may.
+// NoActions returns why an algorithm does not support the actions of an environment, or "" if it may.
 func NoActions(library, algorithm, id string) string {
 	_, action := spacesOf(id)
 	whole := strings.HasPrefix(action, "d")
@@ -150,7 +152,7 @@ func NoActions(library, algorithm, id string) string {
 	return ""
 }
 
-// Unlike returns why one agent cannot act in an environment as well as in another, "" if it may.
+// Unlike returns why one agent cannot act in two environments, or "" if it may.
 func Unlike(id, other string) string {
 	seen, action := spacesOf(id)
 	otherSeen, otherAction := spacesOf(other)
@@ -160,7 +162,7 @@ func Unlike(id, other string) string {
 	return ""
 }
 
-// differ reports whether two spaces that are known differ.
+// differ reports whether two spaces are known to differ.
 func differ(a, b string) bool {
 	open := func(s string) bool { return s == "" || strings.HasSuffix(s, "?") }
 	return a != b && !open(a) && !open(b)

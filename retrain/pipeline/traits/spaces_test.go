@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Only what is known to fail is refused.
+// Only combinations that are known to fail are rejected.
 func TestSpaces(t *testing.T) {
 	for id, refused := range map[string]bool{"CartPole-v1": true, "FrozenLake-v1": true, "Ant-v5": true, "CarRacing-v3": false, "ale_py:ALE/Pong-v5": false, "ALE/Pong-v5": false, "Own-v0": false, "lab:CartPole-v1": false} {
 		if got := NoImages(id); (got != "") != refused {

@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// ofRoot are programs that fail in every run of a stage, and what to do instead. A stage runs in a container, as a user
-// without root and without a Docker daemon.
+// ofRoot maps programs that fail in every run of a stage to the reason and the alternative. A stage runs in a
+// container, as a user other than root and without a container engine.
 var ofRoot = map[string]string{
 	"sudo": asUser, "doas": asUser,
 	"apt-get": inImage, "apt": inImage, "yum": inImage, "dnf": inImage, "apk": inImage,
@@ -22,11 +22,11 @@ const (
 	elsewhere = "because the stages run in containers without a container engine; use another machine, as in [ssh, HOST, docker ...] or with DOCKER_HOST, or skopeo for images"
 )
 
-// toEngine are the options and variables that name the engine of another machine.
+// toEngine are the options and variables that select a container engine on another machine.
 var toEngine = strings.Fields("-H --host --context -c --url --connection --remote DOCKER_HOST DOCKER_CONTEXT CONTAINER_HOST")
 
-// asRoot returns what is wrong with word i of a command if it is a program that needs root or an engine for containers, or
-// a script that runs one whenever it starts. known are the variables of the stage.
+// asRoot returns what is wrong with word i of a command if it is a program that needs root or a container engine, or a
+// script that always runs such a program. known are the variables of the stage.
 func asRoot(words []string, i int, known []string) string {
 	before, at, _ := started(words)
 	if from, isScript := argument(words, at); at >= 0 && isShell(words[at]) && isScript && i == from {
@@ -38,11 +38,11 @@ func asRoot(words []string, i int, known []string) string {
 	return ""
 }
 
-// programAsRoot is asRoot for a program and its arguments.
+// programAsRoot is asRoot for a program with its arguments.
 func programAsRoot(words, known []string) string {
 	name := path.Base(words[0])
 	why := ofRoot[name]
-	help := slices.ContainsFunc(words[1:], quickly.MatchString) // and --help, which need nothing
+	help := slices.ContainsFunc(words[1:], quickly.MatchString) // --help and --version need no engine
 	others := slices.ContainsFunc(slices.Concat(words, known), func(w string) bool {
 		option, _, _ := strings.Cut(w, "=")
 		return slices.Contains(toEngine, option)
@@ -53,7 +53,7 @@ func programAsRoot(words, known []string) string {
 	return "must not run " + name + ", " + why
 }
 
-// changes reports whether an argument of a package manager makes it change what is installed.
+// changes reports whether an argument makes a package manager change the installed packages or its index.
 func changes(word string) bool {
 	return slices.Contains(strings.Fields("install update upgrade dist-upgrade full-upgrade add remove purge makecache reinstall"), word)
 }
@@ -85,8 +85,8 @@ func scriptAsRoot(shell, script string, known []string) string {
 	return fault
 }
 
-// always calls f for the commands that a statement runs unless one before it fails. Those that a condition or another
-// command decides about are left out, as is one that may fail.
+// always calls f for the commands that a statement always runs, unless an earlier one fails. It ignores commands that
+// depend on a condition, and commands that may fail without consequence.
 func always(s *syntax.Stmt, f func(*syntax.CallExpr)) {
 	if s.Negated {
 		return
@@ -115,7 +115,7 @@ func always(s *syntax.Stmt, f func(*syntax.CallExpr)) {
 	}
 }
 
-// asks reports whether a command does nothing but find out whether something is there.
+// asks reports whether a command only tests whether something exists.
 func asks(call *syntax.CallExpr) bool {
 	return slices.Contains(strings.Fields("[ test command type which hash"), called(call))
 }

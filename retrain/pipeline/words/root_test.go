@@ -22,7 +22,7 @@ func TestCommandsOfRoot(t *testing.T) {
 		{[]string{"bash", "-c", "set -e\ndocker build -t \"x:$VERSION\" ."}, 2, "must not run docker"},
 		{[]string{"sh", "-c", "(cd a && podman push x) | tee log"}, 2, "must not run podman"},
 		{[]string{"sh", "-c", "{ sudo cp \"$WORK/a\" /srv; }"}, 2, "must not run sudo"},
-		// Other machines have root and engines, and a script may do without them.
+		// Other machines have root and container engines, and a script may not always need them.
 		{[]string{"ssh", "robots", "sudo", "systemctl", "restart", "agent"}, 2, ""},
 		{[]string{"ssh", "robots", "docker run ship"}, 2, ""},
 		{[]string{"docker", "-H", "ssh://robots", "run", "ship"}, 0, ""},
