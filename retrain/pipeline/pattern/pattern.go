@@ -1,8 +1,9 @@
-// Package pattern provides regular expressions that cost little on texts that they do not match.
+// Package pattern provides regular expressions that quickly reject texts without a match.
 //
-// The proposal for a repository tries some hundred expressions on every file, and hardly any of them matches. Package
-// regexp steps through the whole text for most of them, at tens of nanoseconds a byte. A Pattern first searches for the
-// words one of which each of its matches contains, many times as fast, and runs the expression only if it finds one.
+// The proposal for a repository tries about a hundred expressions on every file, and few of them match. For most of
+// them, package regexp steps through the whole text, at tens of nanoseconds per byte. A Pattern knows a set of words
+// such that every match contains at least one of them. It first searches for these words, which is many times faster,
+// and runs the expression only if it finds one.
 package pattern
 
 import (
@@ -17,7 +18,7 @@ import (
 // Pattern is a compiled regular expression. Its methods return what those of regexp.Regexp do.
 type Pattern struct {
 	*regexp.Regexp
-	words []string // each match contains one of them; empty if no such words are known
+	words []string // every match contains at least one of them; empty if none are known
 }
 
 // MustCompile compiles an expression as regexp.MustCompile does. It panics if the expression is not valid.
@@ -29,7 +30,7 @@ func MustCompile(expr string) *Pattern {
 	return p
 }
 
-// wordsOf returns words one of which each match of an expression contains, and nil if none are known.
+// wordsOf returns words such that every match of an expression contains at least one of them, or nil if none are known.
 func wordsOf(e *syntax.Regexp) []string {
 	switch e.Op {
 	case syntax.OpLiteral:

@@ -32,7 +32,7 @@ func TestWordsOfExpressions(t *testing.T) {
 	}
 }
 
-// same returns what differs between the results of a Pattern and of package regexp.
+// same returns the differences between the results of a Pattern and of package regexp.
 func same(expr, text string) error {
 	p, r := MustCompile(expr), regexp.MustCompile(expr)
 	for name, got := range map[string][2]any{
@@ -67,8 +67,8 @@ func FuzzPatternsFindWhatRegexpFinds(f *testing.F) {
 	})
 }
 
-// A text without the words of an expression costs a search for them, which has to stay far from the cost of the
-// expression.
+// For a text without the words of an expression, only the words are searched for, which must be much faster than
+// running the expression.
 func BenchmarkTextsThatDoNotMatch(b *testing.B) {
 	const expr = `\b(?:mimsave|mimwrite|get_writer)\((?s:.{0,400})\.mp4\b`
 	text := strings.Repeat("a = s.add_parser('x')\n", 128<<10/22)
