@@ -132,7 +132,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/reading":     {"retrain/pipeline/pins", "retrain/pipeline/programs"},
 		"retrain/pipeline/headless":    {"retrain/pipeline/pattern"},
 		"retrain/pipeline/saves":       {"retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
-		"retrain/pipeline/traits":      {"retrain/pipeline/pattern"},
+		"retrain/pipeline/traits":      {"ingest/nearest", "retrain/pipeline/pattern"},
 		"retrain/pipeline/fill":        {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/pytext", "retrain/pipeline/secrets", "retrain/yamlfile"},
 		"retrain/recipe":               {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/expectation", "retrain/yamlfile"}, // orders include incidents
 		"retrain/retraintest":          {"alerts", "detectors/finding", "ingest"},

@@ -34,7 +34,7 @@ type GuardLimit struct {
 	Causes       []string    `yaml:"causes"`        // trip if an incident has one of these causes, such as `reward_hacking`
 
 	Share float64 `yaml:"share"` // maximum share, or mean of an outcome, at least 0 and less than 1. With 0, a single occurrence trips the guard
-	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy stays within the limit
+	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy stays within the limit, at most 0.5
 
 	Then         string `yaml:"then"`          // state of the guard when it trips: `warn`, `hold` or `fallback`
 	ReleaseAfter int64  `yaml:"release_after"` // number of consecutive episodes within the limit after which the guard is released. With 0, it must be released manually
@@ -153,6 +153,8 @@ func (l GuardLimit) check(report func(key, msg string)) {
 		report("actions", "must not be empty")
 	case l.Causes != nil && len(l.Causes) == 0:
 		report("causes", "must not be empty")
+	case l.kinds() == 0 && l.Range == (ActionRange{}): // as {min: 0, max: 0} is read
+		report("range", "min must be less than max")
 	case l.kinds() != 1:
 		report("name", "requires exactly one of actions, range, outcome, return_below, largest_share, entropy and causes")
 	}

@@ -32,7 +32,9 @@ func validateEffects(w *Work) {
 	unused(!among(inPods...), "targets", with, "training.storage")
 	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
 	limited := w.limited()
-	unused(!among(append(inPods, GitHub, Make)...), "targets", with+", which set the image name themselves", "image")
+	if w.chain[0].Set("image") && !among(append(inPods, GitHub, Make)...) {
+		w.warn("image", "has no effect %s, which set the image name themselves", with)
+	}
 	unused(!limited && (f.Algorithm.Library != RLlib || !trains), "targets", with+", where the runners determine it", "training.cpu", "training.gpu") // the RLlib script reads them
 	unused(!limited, "targets", with+", where the runners determine it", "training.memory")
 	unused(!among(append(inPods, GitHub, GitLab, Airflow)...), "targets", with, "training.timeout")

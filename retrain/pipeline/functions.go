@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/machines"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
@@ -75,6 +76,7 @@ func (r *renderer) functions() template.FuncMap {
 		"variable":     quoted(func(s string) (string, error) { return quote.Variable(s), nil }),
 		"sameOnGitHub": quoted(quote.SameOnGitHub),
 		"ofTraining":   quoted(func(s string) (string, error) { return quote.Glob(s + "-training") }),
+		"registry":     quoted(func(s string) (string, error) { host, _ := machines.Registry(s); return host, nil }),
 		"ignored":      quoted(func(string) (string, error) { return quote.Ignored(r.keyInside()), nil }),
 		"literal":      r.literal,
 		"memory":       quoted(strict.ComposeMemory),
@@ -124,6 +126,8 @@ func (r *renderer) ofStages() template.FuncMap {
 		"bare":         func() bool { return strict.IsBare(r.work.File.Base) },
 		"enterprise":   func() bool { return strict.IsEnterprise(r.work.File.githubAPI()) },
 		"ownRegistry":  func() bool { return strict.IsOwnRegistry(r.work.File.Image, r.work.File.githubAPI()) },
+		"needsRequest": r.work.File.needsRequest,
+		"otherBase":    r.work.File.otherBase,
 		"keyInside":    func() bool { return r.keyInside() != "" },
 		"serviceGiven": func() bool { return r.work.given.Monitoring.Service != "" },
 		"hostedAsk":    func() bool { return r.work.File.hostedAsk() },
@@ -177,6 +181,13 @@ func (r *renderer) deadline(more int) (int, error) {
 func (r *renderer) keptDays() (int, error) {
 	seconds, err := r.deadline(otherSeconds)
 	return seconds/(24*60*60) + 8, err
+}
+
+// otherBase reports whether the base may be a private image that the login to the registry of an image does not cover.
+func (f *File) otherBase(image string) bool {
+	registry, _ := machines.Registry(f.Base)
+	of, named := machines.Registry(image)
+	return strings.Contains(f.Base, "/") && (!named || registry != of)
 }
 
 // secretsOf returns the section whose secrets a stage receives, or "".

@@ -36,6 +36,8 @@ func TestRefusedOnce(t *testing.T) {
 		"gate on GitLab":  {[]string{"[github-actions, gitlab-ci,", "[gitlab-ci,", trigger, "", "within: 4h", "within: 31d"}, "gate.within: must be at most 30d with GitLab CI"},
 		"little memory":   {[]string{"memory: 4Gi", "memory: 255Mi"}, "training.memory: must be at least 256Mi"},
 		"little storage":  {[]string{"timeout: 2h", "timeout: 2h, storage: 63Mi"}, "training.storage: must be at least 64Mi"},
+		"metric":          {[]string{"metric: return", "metric: episode_lenght"}, "pipeline.yaml:28:16: evaluation.constraints[0].metric: must be episode_length, not episode_lenght"},
+		"signal":          {[]string{"[return, action, \"observation.*\"]", "[return, collision_rate]"}, "pipeline.yaml:37:21: monitoring.signals[1]: must be return, reward,"},
 		"expression":      {[]string{"timeout: 2h", "timeout: 2h, runner: [\"${{ vars.X }}\"]"}, "training.runner[0]: must not contain {{"},
 	} {
 		_, err := run(t, test.replaced...)
@@ -104,7 +106,7 @@ func TestCustomLibrariesNeedCommandsAlone(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"training":   {"evaluation: {command: [./evaluate]}\n", "pipeline.yaml:3:22: algorithm.library: requires training.command, which"},
 		"evaluation": {"training: {command: [./train]}\n", "pipeline.yaml:3:22: algorithm.library: requires evaluation.command, which"},
-		"image":      {"training: {command: [./train]}\nevaluation: {command: [./evaluate]}\nimage: ghcr.io/a/b\ntargets: [gitlab-ci]\n", "pipeline.yaml:6:8: image: has no effect with the targets gitlab-ci"},
+		"image":      {"training: {command: [./train], cpu: 4}\nevaluation: {command: [./evaluate]}\ntargets: [gitlab-ci]\n", "pipeline.yaml:4:37: training.cpu: has no effect with the targets gitlab-ci"},
 	} {
 		if _, err := runText(t, own+test.text); err == nil || !strings.Contains(err.Error(), test.want) || strings.Count(err.Error(), "pipeline.yaml:") != 1 {
 			t.Errorf("%s: %v, want %q", name, err, test.want)

@@ -60,7 +60,7 @@ func validate(w *Work) string {
 	miswritten := slices.Concat(strict.Empty(w.chain, &w.given, &w.File),
 		yamlfile.OtherBooleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters), strict.Guards(w.File.Guards))
 	for _, check := range []func(*Work){
-		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
+		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateExported, validateReach, validateTraining,
 		validateEvaluation, validateStages, validateSchedule, validateMonitoring, validateGuards, validateTrigger, validateModel, validateEffects,
 	} {
 		check(w)
@@ -240,6 +240,9 @@ func validateSpaces(w *Work) {
 			for key, fault := range traits.Exceeded(e.ID, c.Metric, c.AtLeast.Float(), c.AtMost.Float()) {
 				w.report(element("evaluation.constraints", j)+"."+key, "%s", fault)
 			}
+			if why := traits.Unreported(e.ID, c.Metric); why != "" && len(w.File.Evaluation.Command) == 0 {
+				w.warn(element("evaluation.constraints", j)+".metric", "%s", why)
+			}
 		}
 		switch fault, unlike := traits.NoActions(a.Library, a.Name, e.ID), traits.Unlike(e.ID, all[0].ID); {
 		case len(w.File.Training.Command) > 0: // it may wrap them
@@ -404,6 +407,9 @@ func validateEvaluation(w *Work) {
 	for i, c := range e.Constraints {
 		path := element("evaluation.constraints", i)
 		w.matches(trimmed, path+".metric", c.Metric, "return, episode_length, or a name in the environment's info, without spaces around it")
+		if meant := traits.Misspelled(c.Metric); meant != "" && c.Metric == strings.TrimSpace(c.Metric) {
+			w.report(path+".metric", "must be %s, not %s", meant, c.Metric)
+		}
 		if slices.ContainsFunc(e.Constraints[:i], func(o Constraint) bool { return o.Metric == c.Metric }) {
 			w.report(path+".metric", "already has a constraint: set at_least and at_most together")
 		}
@@ -496,6 +502,9 @@ func validateMonitoring(w *Work) {
 	}
 	for i, s := range m.Signals {
 		w.once(element("monitoring.signals", i), slices.Contains(m.Signals[:i], s))
+		if !strict.IsSignal(s) {
+			w.report(element("monitoring.signals", i), "must be return, reward, episode_length, action, feedback_delay, a name such as observation.NAME, or a pattern, not %q", s)
+		}
 	}
 	w.within("monitoring.baseline", m.Baseline, verdicts.LeastBaseline, 100_000)
 	if !(m.FalseAlarms.Budget > 0) {

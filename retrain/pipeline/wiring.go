@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/machines"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
@@ -25,7 +26,14 @@ func miswired(w *Work, a *Artefact) []fault {
 			out = append(out, fault{1, "has no line " + strings.TrimSpace(line)})
 		}
 	}
-	for _, b := range wired.Resources(a.Path, w.File.Training.CPU, w.File.Training.GPU, w.File.Training.Memory, len(w.Stages)) {
+	sending := 0
+	for _, s := range w.Stages {
+		if w.File.sends(s.Name) {
+			sending++
+		}
+	}
+	blocks := wired.Resources(a.Path, w.File.Training.CPU, w.File.Training.GPU, w.File.Training.Memory, len(w.Stages))
+	for _, b := range append(blocks, wired.Repeated(a.Path, len(w.Stages), sending, strict.IsEnterprise(w.File.githubAPI()))...) {
 		if strings.Count(a.Text, b.Text) != b.Times {
 			out = append(out, fault{1, fmt.Sprintf("does not contain %d times%s", b.Times, b.Text)})
 		}
@@ -84,13 +92,15 @@ func wiredLabels(f *File) string {
 
 // wiredContainers returns the required lines of the image, and those for what its containers access on their machine.
 func wiredContainers(f *File) map[string]string {
+	memory, _ := strict.ComposeMemory(f.Training.Memory) // it never fails
+	shared := "    shm_size: " + memory + " |"
 	if !f.Data.Export || len(f.Data.Brokers) > 0 {
-		return map[string]string{"pipeline/Dockerfile": wiredImage(f), "pipeline/compose.yaml": "    volumes:\n      - ../work:/work\n  train:\n"}
+		return map[string]string{"pipeline/Dockerfile": wiredImage(f), "pipeline/compose.yaml": shared + "    volumes:\n      - ../work:/work\n  train:\n"}
 	}
 	return map[string]string{
 		"pipeline/Dockerfile":   wiredImage(f),
 		"pipeline/run.sh":       "[ \"$1\" != export ] \\|\\| resources=\"--mount ",
-		"pipeline/compose.yaml": "    volumes:\n      - ../work:/work\n      # |      - type: bind\n        source: /var/lib/rewardwatch/telemetry\n        target: /var/lib/rewardwatch/telemetry\n        read_only: true\n",
+		"pipeline/compose.yaml": shared + "    volumes:\n      - ../work:/work\n      # |      - type: bind\n        source: /var/lib/rewardwatch/telemetry\n        target: /var/lib/rewardwatch/telemetry\n        read_only: true\n",
 	}
 }
 
@@ -109,12 +119,14 @@ func wiredByValues(w *Work, file string) []string {
 	case "pipeline/Dockerfile", "pipeline/run.sh", "pipeline/compose.yaml":
 		list = wiredContainers(f)[file]
 	case ".gitlab-ci.yml":
-		list = "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
+		list = wiredGitLab(w)
 	case "pipeline/Makefile":
-		list = "retrain: " + strings.Join(names(w), " ") + "\n\tif |.PHONY: retrain build " + strings.Join(names(w), " ") + "\n"
+		list = "ifndef HAS_LOCK\n# Fail if another run is using work/.\nretrain " + strings.Join(names(w), " ") + ":\n|retrain: " + strings.Join(names(w), " ") + "\n\tif |.PHONY: retrain build " + strings.Join(names(w), " ") + "\n"
+	case "pipeline/airflow_dag.py":
+		list = strings.ReplaceAll("X_DIRECTORY (path of the checkout), X_IMAGE (image and tag), and\n", "X_", quote.Variable(f.Project)+"_")
 	case "pipeline/argo.yaml":
 		if f.Schedule != "" {
-			list = "---\napiVersion: argoproj.io/v1alpha1\nkind: CronWorkflow\nmetadata:\n  name: retrain-|  schedules: [|  timezone: UTC\n  concurrencyPolicy: Forbid\n  workflowSpec:\n" +
+			list = "---\napiVersion: argoproj.io/v1alpha1\nkind: CronWorkflow\nmetadata:\n  name: retrain-" + f.Project + "\nspec:\n  schedules: [|  timezone: UTC\n  concurrencyPolicy: Forbid\n  workflowSpec:\n" +
 				"    workflowTemplateRef:\n      name: retrain-|    arguments:\n      parameters:\n        - name: tag\n          value: "
 		}
 	case "pipeline/rewardwatch.yml":
@@ -138,7 +150,10 @@ func wiredByValues(w *Work, file string) []string {
 	case f.Training.Steps > 0 && strings.HasPrefix(file, "pipeline/recipes/"):
 		list = "  steps: "
 	case strings.HasPrefix(file, ".github/workflows/"):
-		list = wiredSteps(w)
+		list = wiredLogin(f, f.Image, "          ") + wiredSteps(w)
+	}
+	if file == "pipeline/run.sh" {
+		list += "|  [ \"$1\" != " + w.Stages[0].Name + " ] \\|\\| find work/runs "
 	}
 	list += wiredScript(w, file)
 	list += wiredReport(w, file)
@@ -151,6 +166,25 @@ func wiredByValues(w *Work, file string) []string {
 	return slices.DeleteFunc(wired.Lines(list), func(line string) bool { return strings.TrimSpace(line) == "" })
 }
 
+// wiredGitLab returns the required lines of the pipeline of GitLab.
+func wiredGitLab(w *Work) string {
+	f := &w.File
+	list := wiredLogin(f, "", "  before_script:\n    # If the base image is private, set BASE_REGISTRY_USER and BASE_REGISTRY_PASSWORD as masked variables of the project.\n    - ") + "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
+	if name, err := quote.Name(f.Policy); err == nil {
+		list += "|    - if: $REWARDWATCH_POLICY && $REWARDWATCH_POLICY != \"" + name + "\"\n      when: never\n"
+	}
+	return list
+}
+
+// wiredLogin returns the line that logs in to the registry of the base, after what begins it in a generated file.
+func wiredLogin(f *File, image, begin string) string {
+	if !f.otherBase(image) {
+		return ""
+	}
+	registry, _ := machines.Registry(f.Base)
+	return begin + "if [ -n \"$BASE_REGISTRY_USER\" ]; then printf '%s' \"$BASE_REGISTRY_PASSWORD\" \\| docker login " + registry + " --username \"$BASE_REGISTRY_USER\" --password-stdin; fi\n|"
+}
+
 // wiredScript returns the lines of a stage's script that depend on the stage.
 func wiredScript(w *Work, file string) string {
 	i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file })
@@ -161,7 +195,23 @@ func wiredScript(w *Work, file string) string {
 	if s.Last != "" {
 		closed = ` [ -n "$closed" ] \|\|`
 	}
-	list := "|  [ \"$code\" -eq 0 ] \\|\\|" + closed + " report failed --error \"stage " + s.Name + " ended|    echo \"" + s.Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n    printf |echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + s.Name + "\" >> \"$WORK/stages.log\"\n"
+	list := "|  [ \"$code\" -eq 0 ] \\|\\|" + closed + " report failed --error \"stage " + s.Name + " ended with exit code $code\"\n  if [ \"$code\" -eq 0 ]; then\n" +
+		"    echo \"" + s.Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n    printf '%s\\n' \"${VERSION:-}, $REQUEST, $RUN\" > \"$WORK/passed." + s.Name + "\"\n  fi\n" +
+		"  rm -f \"$token\" \"$token.telemetry\"\n  exit \"$code\"\n}\ntrap finish EXIT\n" +
+		"|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + s.Name + "\" >> \"$WORK/stages.log\"\nrm -f \"$WORK/passed." + s.Name + "\"\n"
+	if w.File.needsRequest() {
+		list += "|if [ -z \"$REQUEST\" ]; then\n  echo \"Skipped: without a retrain request, there is no data to export and to train on.\"\n  exit \"${SKIPPED:-0}\"\nfi\nSERVICE="
+	}
+	if !slices.Contains([]string{"export", "train", "evaluate"}, s.Name) {
+		list += "|for before in " + strings.TrimPrefix(strings.Join(names(w)[:i], " "), "export ") + "; do\n"
+	}
+	for stage, run := range map[string]string{
+		"train": calledWith(w.File.Training.Command, "python pipeline/train.py"), "evaluate": calledWith(w.File.Evaluation.Command, "python pipeline/evaluate.py"), "shadow": calledWith(w.File.Shadow.Command, ""),
+	} {
+		if s.Name == stage {
+			list += "|run" + run + "\n"
+		}
+	}
 	if w.File.stops(s.Name) {
 		list += wired.Withdrawal
 	}
@@ -171,6 +221,10 @@ func wiredScript(w *Work, file string) string {
 // wiredSteps returns the beginnings of the steps that run the stages, and the lines that tell the last job which stage
 // failed.
 func wiredSteps(w *Work) string {
+	schedule := ""
+	if cron, err := quote.YAML(w.File.Schedule); err == nil && w.File.Schedule != "" {
+		schedule = "  schedule:\n    - cron: " + cron + "\npermissions:\n|"
+	}
 	list := "          path: work\n          overwrite: true\n          include-hidden-files: true\n"
 	if strict.IsEnterprise(w.File.githubAPI()) {
 		list = ""
@@ -183,7 +237,7 @@ func wiredSteps(w *Work) string {
 		stage += failed + "'" + s.Name + "'"
 		result += failed + "needs." + s.Name + ".result"
 	}
-	return list + needs + "]\n" + stage + " }}\n" + result + " }}\n"
+	return schedule + list + needs + "]\n" + stage + " }}\n" + result + " }}\n"
 }
 
 // wiredReport returns the lines with which the report of a failed run determines the stage.
@@ -227,7 +281,14 @@ func wiredPrograms(f *File, file string) string {
 
 // seen returns the lines that determine how the agent observes the environment.
 func seen(f *File) string {
-	list := "|        raise TypeError(f\"the observations of {id} are not numbers: define features above, or wrap the environment\")\n"
+	list := "|TAKEN = gymnasium.spaces.Box\n"
+	if f.Algorithm.Library == StableBaselines3 && f.Algorithm.FrameStack == 1 {
+		list = "|TAKEN = (\n    gymnasium.spaces.Box,\n    gymnasium.spaces.Discrete,\n    gymnasium.spaces.MultiBinary,\n    gymnasium.spaces.MultiDiscrete,\n)\n"
+		if f.Algorithm.Policy == "MultiInputPolicy" {
+			list = strings.Replace(list, "    gymnasium.spaces.Discrete", "    gymnasium.spaces.Dict,\n    gymnasium.spaces.Discrete", 1)
+		}
+	}
+	list += "|        raise TypeError(f\"the observations of {id} are not numbers: define features above, or wrap the environment\")\n"
 	if f.Algorithm.FrameStack > 1 {
 		list += "    environment = Stacked(flat(environment))\n"
 	}
@@ -252,14 +313,29 @@ func wiredCard(f *File) string {
 	if len(f.Simulation) > 0 {
 		list += "|## Simulation\n\n\\| parameter \\| from \\| to \\|\n\\| --- \\| --- \\| --- \\|\n\\| "
 	}
+	for _, p := range f.Simulation {
+		list += "|\\| " + strings.ReplaceAll(quote.Text(p.Name), "|", `\|`) + " \\| "
+	}
 	return list
+}
+
+// calledWith returns the words of a command as a script calls it, or those of the generated program without one.
+func calledWith(command []string, generated string) string {
+	line := ""
+	for _, word := range command {
+		line += " " + quote.Shell(word)
+	}
+	if line == "" {
+		line = " " + generated
+	}
+	return strings.ReplaceAll(line, "|", `\|`)
 }
 
 // wiredDeployment returns the lines that roll back a deployment.
 func wiredDeployment(f *File) string {
-	list := "}\ndeploy\nsucceeded\n"
+	list := "deploy() {\n  run" + calledWith(f.Deploy.Command, "") + "\n}\ndeploy\nsucceeded\n"
 	if len(f.Rollback.Command) > 0 {
-		list = "}\n|rollback() {\n  run |session=\n! command -v setsid > /dev/null \\|\\| session=setsid\n|  run ${session:+\"$session\"} |}\n# Roll back |" +
+		list = "deploy() {\n  run ${session:+\"$session\"}" + calledWith(f.Deploy.Command, "") + "\n}\n|rollback() {\n  run" + calledWith(f.Rollback.Command, "") + "\n}\n|session=\n! command -v setsid > /dev/null \\|\\| session=setsid\n|}\n# Roll back |" +
 			"signal() {\n  kill -s \"$1\" -- \"-$!\" 2> /dev/null \\|\\| kill -s \"$1\" \"$!\" 2> /dev/null\n}\n|" +
 			"halt() {\n  [ -n \"${!:-}\" ] \\|\\| return 0\n  for s in TERM 0 0 0 0 KILL 0 0; do\n    signal \"$s\" \\|\\| return 0\n    sleep 1\n  done\n}\n|" +
 			"undo() {\n  trap - INT TERM\n  halt\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +

@@ -24,6 +24,7 @@ type Work struct {
 	Stages    []Stage
 	Artefacts []Artefact
 	Problems  []yamlfile.Problem
+	Warnings  []yamlfile.Problem // what is likely to be a mistake, but may be meant
 	Trace     []Step
 
 	chain []*yamlfile.Reader // the file and its ancestors, starting with the file
@@ -70,6 +71,9 @@ func Run(path, last string, o Options) (*Work, error) {
 		for i := range w.Problems {
 			w.Problems[i].Message = secrets.Hide(w.Problems[i].Message)
 		}
+		for i := range w.Warnings {
+			w.Warnings[i].Message = secrets.Hide(w.Warnings[i].Message)
+		}
 		if err := yamlfile.ErrorOf(w.Problems); err != nil {
 			return w, err
 		}
@@ -106,6 +110,15 @@ func (w *Work) Add(path, text string) {
 
 // report adds a problem with the value of a path, at the place of the value or else of the nearest section around it.
 func (w *Work) report(path, format string, args ...any) {
+	w.Problems = append(w.Problems, w.problem(path, fmt.Sprintf(format, args...)))
+}
+
+// warn is report for what may be meant: it does not prevent the pipeline from being generated.
+func (w *Work) warn(path, format string, args ...any) {
+	w.Warnings = append(w.Warnings, w.problem(path, "warning: "+fmt.Sprintf(format, args...)))
+}
+
+func (w *Work) problem(path, message string) yamlfile.Problem {
 	at := w.place(path)
 	for around := path; at == (yamlfile.Place{}); { // the value is missing
 		i := strings.LastIndexAny(around, ".[")
@@ -116,5 +129,5 @@ func (w *Work) report(path, format string, args ...any) {
 		around = around[:i]
 		at = w.place(around)
 	}
-	w.Problems = append(w.Problems, yamlfile.Problem{Place: at, Path: path, Message: fmt.Sprintf(format, args...)})
+	return yamlfile.Problem{Place: at, Path: path, Message: message}
 }

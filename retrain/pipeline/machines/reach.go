@@ -41,12 +41,11 @@ func (s Stage) MayBeShared(api string) bool {
 	return s.GitLab && !own && !slices.ContainsFunc(s.Runner, func(tag string) bool { return !strings.HasPrefix(tag, "saas-linux-") })
 }
 
-// Registry returns the host of an image's registry, and whether the name of the image contains it.
-func Registry(image string) (host string, named bool) {
-	host, _, found := strings.Cut(image, "/")
-	if !found || !strings.ContainsAny(host, ".:") && host != "localhost" {
+// Registry returns the host and the port of the registry of an image, and whether its name begins with them.
+func Registry(image string) (registry string, named bool) {
+	registry, _, found := strings.Cut(image, "/")
+	if !found || !strings.ContainsAny(registry, ".:") && registry != "localhost" {
 		return "docker.io", false
 	}
-	host, _, _ = strings.Cut(host, ":")
-	return host, true
+	return registry, true
 }

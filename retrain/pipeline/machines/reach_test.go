@@ -43,8 +43,8 @@ func TestSharedMachines(t *testing.T) {
 
 func TestRegistriesOfImages(t *testing.T) {
 	for image, want := range map[string]string{
-		"ghcr.io/acme/lander": "ghcr.io", "localhost:5000/x": "localhost", "localhost/x": "localhost", "acme/lander": "", "python:3.11.15-slim": "",
-		"registry.example.com:5000/python@sha256:0": "registry.example.com",
+		"ghcr.io/acme/lander": "ghcr.io", "localhost:5000/x": "localhost:5000", "localhost/x": "localhost", "acme/lander": "", "python:3.11.15-slim": "",
+		"registry.example.com:5000/python@sha256:0": "registry.example.com:5000",
 	} {
 		if host, named := Registry(image); named != (want != "") || named && host != want {
 			t.Errorf("%s: %q, %v", image, host, named)

@@ -135,7 +135,7 @@ func InValues(values map[string]string) []string {
 var isOfProgram = regexp.MustCompile(`(?:^|/)(?:curl|wandb|sshpass|(?:mysql|mariadb)[a-z_-]*)$`)
 
 // reserved are the environment variables that the stages, their images or shells set themselves, or that shells ignore.
-var reserved = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN RUN_ID SERVICE SHELLOPTS SKIPPED UID VERSION WORK")
+var reserved = strings.Fields("BASE_REGISTRY_PASSWORD BASE_REGISTRY_USER BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN RUN_ID SERVICE SHELLOPTS SKIPPED UID VERSION WORK")
 
 // Reserved reports whether the pipeline uses an environment variable itself, so that a file must not set it.
 func Reserved(name string) bool {

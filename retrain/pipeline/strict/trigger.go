@@ -38,6 +38,9 @@ func Signals(given, all, monitored []string) map[string]string {
 	return out
 }
 
+// IsSignal reports whether a text is the name of a signal in the service, or a pattern.
+func IsSignal(text string) bool { return ofTelemetry.MatchString(text) }
+
 // Monitored reports whether one of the patterns may match a signal.
 func Monitored(signal string, patterns []string) bool { return overlap(signal, patterns) }
 

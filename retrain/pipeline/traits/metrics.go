@@ -22,15 +22,22 @@ var infos = map[string]string{
 // ofGames are the names of the numbers that Atari games add to info.
 const ofGames = "lives episode_frame_number frame_number"
 
-// Unreported returns why the metric of a constraint has no value in an environment, or "" if it may have one.
-func Unreported(id, metric string) string {
-	if slices.Contains(measured, metric) || metric == "" || metric != strings.TrimSpace(metric) { // another mistake, reported elsewhere
-		return ""
-	}
+// Misspelled returns the metric of the evaluation that a name is meant to be, or "" if it may be the name of another one.
+func Misspelled(metric string) string {
 	for _, known := range measured {
-		if near := nearest.Distance(strings.ToLower(metric), strings.ToLower(known)); near <= 2 && len(metric) > 4 {
-			return fmt.Sprintf("must be %s, not %s", known, metric)
+		distance := nearest.Distance(strings.ToLower(metric), strings.ToLower(known))
+		if metric != known && len(metric) > 4 && (distance <= 1 || distance == 2 && len(metric) == len(known)) {
+			return known
 		}
+	}
+	return ""
+}
+
+// Unreported returns why the metric of a constraint has no value in an environment unless a wrapper adds it, or "" if it
+// may have one. id is the ID of the environment.
+func Unreported(id, metric string) string {
+	if slices.Contains(measured, metric) || metric == "" || metric != strings.TrimSpace(metric) || Misspelled(metric) != "" { // reported elsewhere
+		return ""
 	}
 	id = strings.TrimPrefix(strings.TrimPrefix(id, "ale_py:"), "gymnasium:")
 	name, _, _ := strings.Cut(id, "-v")
@@ -41,6 +48,6 @@ func Unreported(id, metric string) string {
 	if !known || slices.Contains(strings.Fields(reported), metric) {
 		return ""
 	}
-	return fmt.Sprintf("must be %s, because %s reports no %s in info; to add it, wrap the environment in a module and use its id, MODULE:ID",
-		strings.Join(append([]string{"return", "episode_length"}, strings.Fields(reported)...), ", "), id, metric)
+	return fmt.Sprintf("%s reports no %s in info, without which the evaluation fails: add it in a wrapper, or use one of %s",
+		id, metric, strings.Join(append([]string{"return", "episode_length"}, strings.Fields(reported)...), ", "))
 }

@@ -44,13 +44,9 @@ func Impossible(metric string, atLeast, atMost float64) map[string]string {
 	return out
 }
 
-// Exceeded is Impossible for the limits of an environment. If the environment does not report the metric, the key is
-// metric.
+// Exceeded is Impossible for an environment, by its id.
 func Exceeded(id, metric string, atLeast, atMost float64) map[string]string {
 	out := map[string]string{}
-	if why := Unreported(id, metric); why != "" {
-		out["metric"] = why
-	}
 	switch limit, known := limits[id]; {
 	case !known:
 	case metric == "return" && atLeast > limit.highest:

@@ -12,4 +12,4 @@ var TokenOf = map[string]string{
 const Withdrawal = "|serving=\nwithdraw() {\n  trap '' INT TERM\n|  [ \"$code\" -eq 0 ] \\|\\| [ -z \"$serving\" ] \\|\\| withdraw\n|serving=yes\n"
 
 // TokenFile is the lines in a stage's script that write the telemetry token to a file.
-const TokenFile = "|if [ -n \"${REWARDWATCH_TELEMETRY_TOKEN:-}\" ]; then\n  (umask 077 && printf '%s' \"$REWARDWATCH_TELEMETRY_TOKEN\" > \"$token.telemetry\")\n  export REWARDWATCH_TOKEN_FILE=\"$token.telemetry\"\nfi\n"
+const TokenFile = "|if [ -n \"${REWARDWATCH_TELEMETRY_TOKEN:-}\" ]; then\n  (umask 077 && printf '%s' \"$REWARDWATCH_TELEMETRY_TOKEN\" > \"$token.telemetry\")\n  export REWARDWATCH_TOKEN_FILE=\"$token.telemetry\"\nfi\nexport REWARDWATCH_URL=\"${REWARDWATCH_URL:-$SERVICE}\"\n"

@@ -122,7 +122,7 @@ func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 	return &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a pipeline file and everything that it would generate",
-		Long:  "Runs all checks without writing anything, and prints the result of each. Prints errors as file:line:column: message and exits with 2 if there are any.",
+		Long:  "Runs all checks without writing anything, and prints the result of each. Prints errors and warnings as file:line:column: message, and exits with 2 if there are errors.",
 		Args:  cobra.ExactArgs(1),
 
 		ValidArgsFunction: completeFile,
@@ -131,12 +131,20 @@ func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 			if err != nil {
 				return err
 			}
+			warn(c, w)
 			rows := [][]string{{"FILTER", "RESULT"}}
 			for _, s := range w.Trace {
 				rows = append(rows, []string{s.Filter, s.Did})
 			}
 			return printTable(c, w.Trace, rows)
 		},
+	}
+}
+
+// warn prints the warnings about a file.
+func warn(c *terminal.Console, w *pipeline.Work) {
+	for _, p := range w.Warnings {
+		c.Tell("%s", terminal.Printable(p.String()))
 	}
 }
 
@@ -171,7 +179,12 @@ func newGenerateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			changes, err := changesOf(args[0], dir, o)
+			w, err := pipeline.Run(args[0], "", in(dir, o))
+			if err != nil {
+				return err
+			}
+			warn(c, w)
+			changes, err := pipeline.Changes(w, dir)
 			if err != nil {
 				return err
 			}

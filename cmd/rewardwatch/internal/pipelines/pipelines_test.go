@@ -163,3 +163,40 @@ func TestNothingIsWrittenAfterAMistake(t *testing.T) {
 		}
 	}
 }
+
+// A warning has its place, and the files are generated.
+func TestWarningsDoNotPreventThePipeline(t *testing.T) {
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, dir := filepath.Join(t.TempDir(), "pipeline.yaml"), t.TempDir()
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "https://rewardwatch.example.com", "http://10.0.0.7:9464", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := file + ":36:12: monitoring.service: warning: GitHub-hosted runners cannot reach 10.0.0.7, which is an address in a private network"
+	for _, args := range [][]string{{"validate", file}, {"generate", "-o", dir, file}} {
+		if out := mustRun(t, args...); !strings.HasPrefix(out, want) {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pipeline", "Dockerfile")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Limits of a range that are 0 are limits.
+func TestRangesOfZeroHaveTheirOwnError(t *testing.T) {
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pipeline.yaml")
+	limit := strings.Replace(string(text), "return_below: 20", "range: {min: 0, max: 0}", 1)
+	if err := os.WriteFile(file, []byte(limit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := verb(t, "validate", file); err == nil || !strings.Contains(err.Error(), "guards.limits[1].range: min must be less than max") {
+		t.Error(err)
+	}
+}
