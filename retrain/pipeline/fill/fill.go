@@ -164,7 +164,7 @@ func (f *filler) hole(ctx context.Context, h *Hole) Outcome {
 		o.State, o.Why = Failed, err.Error()
 		return o
 	}
-	i := slices.IndexFunc(f.changes, func(c pipeline.Change) bool { return c.Path == h.File })
+	i := slices.IndexFunc(f.changes, func(c pipeline.Change) bool { return c.Path == h.File && !c.Removed })
 	if i < 0 {
 		o.State = Absent
 		return o

@@ -60,6 +60,50 @@ func TestProposalsAreAcceptedByAPerson(t *testing.T) {
 	}
 }
 
+// A file that was generated earlier, and is no longer, has no holes.
+func TestRemovedFilesHaveNoHoles(t *testing.T) {
+	s := newService(t, right)
+	_, dir := generated(t, s.URL+"/v1/", "")
+	file := filepath.Join(dir, "pipeline.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := func(from, to string) {
+		before, rest, found := strings.Cut(string(text), from)
+		_, after, ends := strings.Cut(rest, to)
+		if !found || !ends {
+			t.Fatalf("no %q before %q in\n%s", from, to, text)
+		}
+		text = []byte(before + to + after)
+	}
+	without("  hyperparameters:", "\n")
+	without("simulation:", "data:")
+	without("evaluation:", "gate:")
+	changed := strings.Replace(string(text), "gate:", "evaluation: {command: [python, evaluate.py]}\ngate:", 1)
+	changed = strings.Replace(changed, "training: {steps: 100000,", "training: {command: [python, train.py],", 1)
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := pipeline.Run(file, "", pipeline.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, _, err := Fill(t.Context(), w, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	absent := 0
+	for _, o := range outcomes {
+		if o.State == Absent {
+			absent++
+		}
+	}
+	if absent == 0 {
+		t.Errorf("%+v: no hole is absent, although train.py is no longer generated", outcomes)
+	}
+}
+
 func changed(changes []pipeline.Change) int {
 	n := 0
 	for i := range changes {
