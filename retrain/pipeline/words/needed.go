@@ -18,9 +18,11 @@ var (
 		"wait"))
 	// present are the programs that every image of a pipeline contains, including those of ofShells and ofFiles.
 	present = slices.Concat(strings.Fields("sh python python3 sleep mkdir"), ofShells, keywords, ofFiles)
-	// choosing are the commands after which it is uncertain what a script runs: it may have ended, it may skip commands
-	// whose program is missing, or it may have installed a program.
-	choosing = strings.Fields("command builtin enable type which hash alias source . eval trap exit exec return logout install pip pip3 apt apt-get apk yum dnf conda uv npm")
+	// deciding are the commands after which it is uncertain what a script runs: it may have ended, or it may skip commands
+	// whose program is missing.
+	deciding = strings.Fields("command builtin enable type which hash alias source . eval trap exit exec return logout")
+	// installing are the commands after which a script may have installed a program.
+	installing = strings.Fields("install pip pip3 apt apt-get apk yum dnf conda uv npm")
 )
 
 // packages are the Debian packages of programs that the commands of pipelines often run, separated by spaces.
@@ -77,29 +79,39 @@ func unlike(programs []string) []string {
 
 // ofScript returns the programs that a script names, and those that it runs every time.
 func ofScript(shell, script string) (all, certain []string) {
+	statements, c := courseOf(shell, script)
+	for _, s := range statements {
+		syntax.Walk(s, func(n syntax.Node) bool {
+			if call, ok := n.(*syntax.CallExpr); ok && byName.MatchString(called(call)) {
+				all = append(all, called(call))
+			}
+			return true
+		})
+	}
+	if shell != "ksh" && shell != "zsh" { // ksh and zsh have other builtins
+		c.statements(statements, true)
+	}
+	return all, c.programs
+}
+
+// courseOf returns the statements of a script, and a course that has followed none of them. A script that is too long or
+// cannot be parsed has no statements.
+func courseOf(shell, script string) ([]*syntax.Stmt, *course) {
+	c := &course{functions: map[string]bool{}}
 	if len(script) > maxScript {
-		return nil, nil
+		return nil, c
 	}
 	file, err := syntax.NewParser(syntax.Variant(languages[shell][0])).Parse(strings.NewReader(script), "")
 	if err != nil {
-		return nil, nil
+		return nil, c
 	}
-	c := course{functions: map[string]bool{}}
 	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.FuncDecl:
-			c.functions[n.Name.Value] = true
-		case *syntax.CallExpr:
-			if name := called(n); byName.MatchString(name) {
-				all = append(all, name)
-			}
+		if f, ok := n.(*syntax.FuncDecl); ok {
+			c.functions[f.Name.Value] = true
 		}
 		return true
 	})
-	if shell != "ksh" && shell != "zsh" { // ksh and zsh have other builtins
-		c.statements(file.Stmts, true)
-	}
-	return all, c.programs
+	return file.Stmts, c
 }
 
 // called returns the program that a call runs, or "" if there is none or it depends on a variable.
@@ -183,17 +195,38 @@ func (c *course) parts(parts []syntax.WordPart) {
 }
 
 // chooses reports whether a statement may end the script, or change which program a name refers to.
-func (c *course) chooses(s *syntax.Stmt) (found bool) {
+func (c *course) chooses(s *syntax.Stmt) bool {
+	return contains(s, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		return c.decides(n) || ok && (slices.Contains(installing, called(call)) || slices.ContainsFunc(call.Args, installs))
+	})
+}
+
+// decides reports whether a part of a statement may end the script, or make names refer to other programs. It ignores
+// installations.
+func (c *course) decides(n syntax.Node) bool {
+	call, ok := n.(*syntax.CallExpr)
+	return c.redefines(n) || ok && slices.Contains(deciding, called(call))
+}
+
+// redefines reports whether a part of a statement sets PATH or calls a function of the script.
+func (c *course) redefines(n syntax.Node) bool {
+	switch n := n.(type) {
+	case *syntax.Assign:
+		return n.Name != nil && n.Name.Value == "PATH"
+	case *syntax.CallExpr:
+		return c.functions[called(n)]
+	}
+	return false
+}
+
+// contains reports whether a statement contains a node, other than in a function, whose body runs only when it is called.
+func contains(s *syntax.Stmt, is func(syntax.Node) bool) (found bool) {
 	syntax.Walk(s, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.FuncDecl: // its body runs only when it is called
+		if _, ok := n.(*syntax.FuncDecl); ok {
 			return false
-		case *syntax.Assign:
-			found = found || n.Name != nil && n.Name.Value == "PATH"
-		case *syntax.CallExpr:
-			name := called(n)
-			found = found || slices.Contains(choosing, name) || c.functions[name] || slices.ContainsFunc(n.Args, installs)
 		}
+		found = found || is(n)
 		return !found
 	})
 	return found

@@ -58,17 +58,16 @@ func changes(word string) bool {
 	return slices.Contains(strings.Fields("install update upgrade dist-upgrade full-upgrade add remove purge makecache reinstall"), word)
 }
 
-// scriptAsRoot is asRoot for a script.
-func scriptAsRoot(shell, script string, known []string) string {
-	if len(script) > maxScript || strings.Contains(script, "DOCKER_") || strings.Contains(script, "CONTAINER_HOST") {
+// scriptAsRoot is asRoot for a script. It ends at a statement after which it is uncertain what the script runs.
+func scriptAsRoot(shell, script string, known []string) (fault string) {
+	if strings.Contains(script, "DOCKER_") || strings.Contains(script, "CONTAINER_HOST") {
 		return ""
 	}
-	file, err := syntax.NewParser(syntax.Variant(languages[shell][0])).Parse(strings.NewReader(script), "")
-	if err != nil {
-		return ""
-	}
-	fault := ""
-	for _, s := range file.Stmts {
+	statements, course := courseOf(shell, script)
+	for _, s := range statements {
+		if contains(s, course.redefines) {
+			return ""
+		}
 		always(s, func(call *syntax.CallExpr) {
 			var words []string
 			for _, arg := range call.Args {
@@ -81,8 +80,11 @@ func scriptAsRoot(shell, script string, known []string) string {
 				}
 			}
 		})
+		if fault != "" || contains(s, course.decides) {
+			return fault
+		}
 	}
-	return fault
+	return ""
 }
 
 // always calls f for the commands that a statement always runs, unless an earlier one fails. It ignores commands that
