@@ -120,7 +120,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/modules":     {"retrain/pipeline/pattern", "retrain/pipeline/pytext"},
 		"retrain/pipeline/pins":        {"ingest/nearest", "retrain/pipeline/pattern", "retrain/pipeline/traits"},
 		"retrain/pipeline/literals":    {"retrain/pipeline/pattern", "retrain/yamlfile"}, // settings
-		"retrain/pipeline/programs":    {"retrain/pipeline/commandline", "retrain/pipeline/headless", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/pytext", "retrain/pipeline/saves", "retrain/pipeline/traits"},
+		"retrain/pipeline/programs":    {"retrain/pipeline/commandline", "retrain/pipeline/headless", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/pytext", "retrain/pipeline/saves", "retrain/pipeline/strict", "retrain/pipeline/traits"},
 		"retrain/pipeline/pattern":     nil,
 		"retrain/pipeline/quote":       {"retrain/yamlfile"},
 		"retrain/pipeline/schedule":    nil,

@@ -53,7 +53,7 @@ func (f *File) among(targets ...string) bool {
 	return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(targets, t) })
 }
 
-// limited reports whether a target enforces the processors, memory and GPUs that the file gives for the training.
+// limited reports whether a target enforces the processors, memory and GPUs that the file sets for the training.
 func (w *Work) limited() bool { return w.File.among(append(inPods, GitHub, Airflow, Make)...) }
 
 // set reports whether the nearest file that has a section sets a key in it. A file replaces the sections that it

@@ -3,7 +3,9 @@ package keep
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
@@ -85,8 +87,8 @@ func Merged(text, before string) (string, error) {
 			keeping = m[1]
 		}
 	}
-	for name, body := range parts {
-		if strings.TrimSpace(body) != "" {
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if strings.TrimSpace(parts[name]) != "" {
 			return "", fmt.Errorf("the new file has no keep marker %q", name)
 		}
 	}

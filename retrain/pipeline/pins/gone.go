@@ -52,8 +52,8 @@ func OnPyPI(name string) string {
 	return name
 }
 
-// Elsewhere returns why a package is omitted if no file gives its version, or "" if it is not. The PyPI version of such
-// a package is not the one that programs use.
+// Elsewhere returns why a package is omitted unless a file states its version, or "" if it is always required. The PyPI
+// version of an omitted package is not the one that programs use.
 func Elsewhere(name string) string {
 	if name == "baselines" {
 		return "PyPI only has a version from 2018: install it from its repository, between the markers in pipeline/Dockerfile"

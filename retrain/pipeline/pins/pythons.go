@@ -7,8 +7,8 @@ import (
 // aPython matches a Python version and what follows it.
 const aPython = `v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})`
 
-// namesPython match the ways in which a page gives the Python version it was written for, with what follows the
-// version. A minimum version is not such a version.
+// namesPython match the ways in which a page names the Python version that it was written for. The second group is the
+// text after the version. They do not match minimum versions.
 var namesPython = []*pattern.Pattern{
 	pattern.MustCompile(`(?im)\b(?:(?:conda|mamba) +(?:create|install)\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b()`),
 	pattern.MustCompile(`(?i)\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)()`),

@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -511,7 +512,7 @@ func (f *Finder) value(p *program, x modules.Option, k Known, model string, eval
 	case len(x.Choices) > 0:
 		return x.Choices[0]
 	}
-	return Placeholder
+	return strict.Placeholder
 }
 
 // configuration returns the YAML file that best fits a program, or "".

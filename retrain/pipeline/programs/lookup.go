@@ -140,7 +140,7 @@ func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
 				return l.unlessGiven(file, made, len(m[0])-1, name, v)
 			}
 		}
-		if i := strings.LastIndexByte(made.Code, '.'); alias.MatchString(made.Code) && i < 0 { // passed on by a call
+		if alias.MatchString(made.Code) { // passed on by a call
 			if v, ok := l.named(use{file, made.At}, made.Code+"."+name); ok {
 				return v, ok
 			}

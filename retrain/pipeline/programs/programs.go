@@ -16,9 +16,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-// Placeholder stands for what only the user knows in a command.
-const Placeholder = "CHANGE-ME"
-
 // Patterns that several files use.
 var (
 	guarded  = pattern.MustCompile(`(?m)^if[ \t(]*(?:__name__[ \t]*==[ \t]*["']__main__["']|["']__main__["'][ \t]*==[ \t]*__name__)`)
@@ -217,7 +214,6 @@ func (f *Finder) candidates() []program {
 		}
 		for _, p := range f.expand(file, start) {
 			if len(p.path) == 0 {
-				p.path = nil
 				p.text = cmp.Or(p.text, f.Body(file, function))
 			}
 			p.from = "console script " + name

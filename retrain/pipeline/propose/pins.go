@@ -306,7 +306,7 @@ func (p *dependencies) choosePython() {
 			packages = append(packages, p.known(d))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.imported)) { // no file gives a version
+	for _, name := range slices.Sorted(maps.Keys(p.imported)) { // no file states a version
 		if v, _ := p.calls.Last(name); p.imported[name] > 0 && v != "" && !slices.ContainsFunc(packages, func(x pins.Package) bool { return x.Name == name }) {
 			packages = append(packages, pins.Package{Name: name, Wanted: "==" + v})
 		}
@@ -401,7 +401,7 @@ func (p *dependencies) known(d Declared) pins.Package {
 }
 
 // installed returns packages that pages and notebooks install and no file declares, if programs import them or
-// environments need them. Their versions are used only if no file gives one.
+// environments need them. Their versions are used only if no file states one.
 func (p *dependencies) installed(pages []Declared) []Declared {
 	imports, open := map[string]bool{}, map[string]bool{}
 	for module := range p.imported {

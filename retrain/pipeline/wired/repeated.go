@@ -2,8 +2,9 @@ package wired
 
 import "strings"
 
-// Repeated returns the beginnings of lines that a generated file must contain a certain number of times, by its path and
-// the number of its stages. sending of them send telemetry. enterprise says that the workflow is for a GitHub Enterprise Server.
+// Repeated returns the beginnings of lines that a generated file must contain a certain number of times. stages is the
+// number of stages of the pipeline, and sending the number of those that send telemetry. enterprise reports whether the
+// workflow is for a GitHub Enterprise Server.
 func Repeated(file string, stages, sending int, enterprise bool) []Block {
 	switch {
 	case strings.HasPrefix(file, ".github/workflows/"):
