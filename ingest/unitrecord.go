@@ -64,11 +64,11 @@ func NewUnitRecords() (*UnitRecords, error) {
 	// Floats take the shortest form that preserves every bit, including those of NaN and infinities.
 	encode, err := cbor.EncOptions{ShortestFloat: cbor.ShortestFloat16, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone}.EncMode()
 	if err != nil {
-		return nil, fmt.Errorf("records of units: %w", err)
+		return nil, fmt.Errorf("prepare the format of the units topic: %w", err)
 	}
 	decode, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, TagsMd: cbor.TagsForbidden}.DecMode()
 	if err != nil {
-		return nil, fmt.Errorf("records of units: %w", err)
+		return nil, fmt.Errorf("prepare the format of the units topic: %w", err)
 	}
 	return &UnitRecords{encode, decode}, nil
 }

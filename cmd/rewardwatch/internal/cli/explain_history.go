@@ -53,21 +53,21 @@ type coursePlot struct {
 }
 
 // historyText draws the rolling mean of the alarm's signal with the band of its baseline and the onset.
-func (s *storyJSON) historyText(p terminal.Paint) string {
+func (s *storyJSON) historyText(p terminal.Paint, most int) string {
 	if s.History == nil || len(s.History.Spans) < 2 {
 		return ""
 	}
 	plot, unit := plotOf(s.History, s.alarm.Onset, s.alarm.UnitName()), s.alarm.UnitName()
-	var b strings.Builder
-	fmt.Fprintf(&b, "  %s over time: • rolling mean over at least %d %s", strings.ToUpper(terminal.Printable(s.Alarm.Signal)), historyRolled, unit.Many())
+	heading := fmt.Sprintf("%s over time: • rolling mean over at least %d %s", strings.ToUpper(terminal.Printable(s.Alarm.Signal)), historyRolled, unit.Many())
 	if plot.base != nil {
-		fmt.Fprintf(&b, ", ░ baseline %s ± %s", words.Short(float64(plot.base.Mean)), words.Short(float64(plot.base.SD)))
+		heading += fmt.Sprintf(", ░ baseline %s ± %s", words.Short(float64(plot.base.Mean)), words.Short(float64(plot.base.SD)))
 	}
-	b.WriteString(", │ onset")
+	heading += ", │ onset"
 	if len(plot.versions) > 0 {
-		b.WriteString(", ┆ new version")
+		heading += ", ┆ new version"
 	}
-	b.WriteString("\n")
+	var b strings.Builder
+	b.WriteString(terminal.Indented(most, heading))
 	for row := historyRows - 1; row >= 0; row-- {
 		b.WriteString(plot.row(p, row))
 	}

@@ -23,7 +23,7 @@ func TestCourseWithoutClockAndBaseline(t *testing.T) {
 	}
 	for onset, marks := range map[int64]int{1100: historyRows - 1, 40: 0} {
 		s := &storyJSON{Alarm: wire.Alarm{Signal: "return"}, History: h, alarm: alerts.Alarm{Onset: finding.UnitRef{Ordinal: onset}}}
-		lines := strings.Split(s.historyText(terminal.Paint(false)), "\n")
+		lines := strings.Split(s.historyText(terminal.Paint(false), 0), "\n")
 		first, last := []rune(lines[1]), []rune(lines[historyRows])
 		if !strings.HasSuffix(lines[0], "20 episodes or blocks, │ onset") || first[13+historyColumns-1] != '•' || last[13] != '•' || strings.Contains(lines[1], "░") {
 			t.Errorf("onset %d: got\n%s", onset, strings.Join(lines, "\n"))
@@ -45,7 +45,7 @@ func TestCourseMarksVersions(t *testing.T) {
 		h.Spans = append(h.Spans, wire.HistorySpan{FirstUnit: 1000 + 20*i, Units: 20, Values: 20, Mean: wire.Number(i)})
 	}
 	s := &storyJSON{Alarm: wire.Alarm{Signal: "return"}, History: h, alarm: alerts.Alarm{Onset: finding.UnitRef{Ordinal: 1150}}}
-	got := s.historyText(terminal.Paint(false))
+	got := s.historyText(terminal.Paint(false), 0)
 	lines := strings.Split(strings.TrimSpace(got), "\n")
 	if !strings.HasSuffix(lines[0], "│ onset, ┆ new version") || strings.Count(got, "┆") != 2+historyRows-1 || strings.Contains(got, "environment 41") ||
 		strings.TrimSpace(lines[len(lines)-1]) != "┆ environment 42 since episode or block 1100" {

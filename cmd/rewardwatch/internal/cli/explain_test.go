@@ -3,9 +3,12 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,5 +191,50 @@ func TestExplainOfHostileNames(t *testing.T) {
 	got := runVerb(append([]string{"explain", a.ID}, serveOrders(t, v, &apitest.FixedOrders{})...)...)
 	if got.code != exitFine || strings.ContainsAny(got.out, "\x1b\r\u202e\u0085") || strings.Contains(got.out, "\nRESOLVED") {
 		t.Errorf("exit %d: %q", got.code, got.out)
+	}
+}
+
+// On a terminal of 80 columns, no line of an alarm and its plots is longer, so the terminal breaks none in the middle of
+// a word.
+func TestAlarmsFitTheTerminal(t *testing.T) {
+	v := decided()
+	v.Past = pastOfAlarm(v)
+	flags := serveOrders(t, v, &apitest.FixedOrders{})
+	for _, verb := range [][]string{{"explain", v.Opened[1].ID}, {"incident", "show", v.Opened[1].ID}} {
+		tty, shown := pseudoTerminal(t, 80)
+		t.Setenv("NO_COLOR", "1")
+		if code := execute(t.Context(), &terminal.Console{Out: tty, Err: tty}, append(verb, flags...)); code != exitFine {
+			t.Errorf("%v: exit %d", verb, code)
+		}
+		text := shown()
+		if !strings.Contains(text, "DRIFT ") {
+			t.Errorf("%v shows no alarm:\n%s", verb, text)
+		}
+		for line := range strings.Lines(text) {
+			if width := terminal.Width(strings.TrimSuffix(line, "\n")); width > 80 {
+				t.Errorf("%v: a line takes %d columns: %q", verb, width, line)
+			}
+		}
+	}
+}
+
+// The alarms of an incident are in the order of its headline, not in that of their times.
+func TestIncidentShowsTheForemostAlarmFirst(t *testing.T) {
+	v := decided()
+	i := &v.Opened[1]
+	first := i.Alarms[0]
+	i.Alarms = nil
+	for n, signal := range []string{"action", "outcome.click", "reward", "return"} {
+		a := first
+		a.ID, a.Signal = fmt.Sprintf("a%d", n), signal
+		i.Alarms = append(i.Alarms, a)
+	}
+	got := runVerb(append([]string{"incident", "show", i.ID}, serveOrders(t, v, &apitest.FixedOrders{})...)...)
+	var order []string
+	for _, found := range regexp.MustCompile(`(?m)^DRIFT +(\S+) of `).FindAllStringSubmatch(got.out, -1) {
+		order = append(order, found[1])
+	}
+	if want := []string{"return", "reward", "outcome.click", "action"}; !slices.Equal(order, want) {
+		t.Errorf("alarms of %v, want %v:\n%s%s", order, want, got.out, got.err)
 	}
 }

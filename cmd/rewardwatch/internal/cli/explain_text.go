@@ -18,42 +18,41 @@ import (
 
 // text prints a story: the alarm, its plots, the shifts of other signals, and the consequences.
 func (s *storyJSON) text(w io.Writer) error {
-	p, a := terminal.PaintFor(w), s.alarm
-	parts := []string{
-		terminal.FactsText(p, a, terminal.StoryOf(a)), histogramText(p, a), s.historyText(p), s.scoresText(p), shiftsText(p, a.UnitName(), a.Shifts), s.incidentText(p),
-	}
-	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
-	_, err := io.WriteString(w, strings.Join(parts, "\n"))
+	_, err := io.WriteString(w, s.textWithin(terminal.PaintFor(w), terminal.Columns(w)))
 	return err
 }
 
-// plotCells is the length of the longest bar, in characters.
-const plotCells = 24
+// textWithin returns the story in lines of at most most columns. If most is 0, there is no limit.
+func (s *storyJSON) textWithin(p terminal.Paint, most int) string {
+	a := s.alarm
+	parts := []string{
+		terminal.FactsText(p, most, a, terminal.StoryOf(a)), histogramText(p, most, a), s.historyText(p, most), s.scoresText(p, most),
+		shiftsText(p, most, a.UnitName(), a.Shifts), s.incidentText(p, most),
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n")
+}
+
+// plotCells is the length of the longest bar, in characters, and leastCells on a narrow terminal.
+const plotCells, leastCells = 24, 8
 
 // histogramText draws the baseline and the units since the onset side by side, with two bins of the histogram per line.
-func histogramText(p terminal.Paint, a alerts.Alarm) string {
+func histogramText(p terminal.Paint, most int, a alerts.Alarm) string {
 	h, unit := a.Histogram, a.UnitName()
 	if h == nil {
 		return ""
 	}
 	before, now := h.Units()
-	baseline, current := pairedShares(h.Baseline, before), pairedShares(h.Current, now)
-	largest := max(slices.Max(baseline), slices.Max(current))
-	rows := [][]string{{
-		strings.ToUpper(terminal.Printable(words.Quantity(a))), "BASELINE, " + unit.Count(int64(before)), "",
-		"SINCE THE ONSET, " + unit.Count(int64(now)), "",
-	}}
-	for i := range baseline {
-		if i > 0 && h.Low == h.High {
-			break // every value is the same
-		}
-		rows = append(rows, []string{
-			binText(h, i, len(baseline)), bar(baseline[i] / largest), shareText(baseline[i]), bar(current[i] / largest), shareText(current[i]),
-		})
+	heading := []string{
+		strings.ToUpper(terminal.Printable(words.Quantity(a))), "BASELINE, " + unit.Count(int64(before)), "", "SINCE THE ONSET, " + unit.Count(int64(now)), "",
 	}
-	cells, widths := terminal.Measured(rows)
-	widths[1], widths[3] = max(widths[1], plotCells), max(widths[3], plotCells)
+	cells, widths := barsText(h, heading, plotCells)
 	var b strings.Builder
+	if most > 0 && lineWidth(widths) > most {
+		b.WriteString(terminal.Indented(most, fmt.Sprintf("%s: %s; %s", heading[0], heading[1], heading[3])))
+		heading = []string{"", "BASELINE", "", "NOW", ""}
+		_, widths = barsText(h, heading, plotCells)
+		cells, widths = barsText(h, heading, min(plotCells, max(leastCells, plotCells-(lineWidth(widths)-most+1)/2)))
+	}
 	for r, row := range cells {
 		line := "  "
 		for i, cell := range row {
@@ -69,6 +68,36 @@ func histogramText(p terminal.Paint, a alerts.Alarm) string {
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	return b.String()
+}
+
+// barsText returns the heading and the lines of a histogram, and the widths of its columns. The longest bar has longest
+// characters.
+func barsText(h *finding.Histogram, heading []string, longest int) (cells [][]string, widths []int) {
+	before, now := h.Units()
+	baseline, current := pairedShares(h.Baseline, before), pairedShares(h.Current, now)
+	largest := max(slices.Max(baseline), slices.Max(current))
+	rows := [][]string{heading}
+	for i := range baseline {
+		if i > 0 && h.Low == h.High {
+			break // every value is the same
+		}
+		rows = append(rows, []string{
+			binText(h, i, len(baseline)),
+			bar(baseline[i]/largest, longest), shareText(baseline[i]), bar(current[i]/largest, longest), shareText(current[i]),
+		})
+	}
+	cells, widths = terminal.Measured(rows)
+	widths[1], widths[3] = max(widths[1], longest), max(widths[3], longest)
+	return cells, widths
+}
+
+// lineWidth returns the width of a line of a histogram, whose last column contains a percentage.
+func lineWidth(widths []int) int {
+	total := 2 + len(shareText(1))
+	for _, width := range widths[:len(widths)-1] {
+		total += width + 2
+	}
+	return total
 }
 
 // pairedShares returns the share of units in each pair of bins.
@@ -103,9 +132,9 @@ func binText(h *finding.Histogram, i, bins int) string {
 
 func shareText(share float64) string { return fmt.Sprintf("%5.1f%%", 100*share) }
 
-// bar draws a share as up to plotCells characters, to an eighth of a character. A share above 0 is always visible.
-func bar(share float64) string {
-	eighths := int(math.Round(share * plotCells * 8))
+// bar draws a share as up to longest characters, to an eighth of a character. A share above 0 is always visible.
+func bar(share float64, longest int) string {
+	eighths := int(math.Round(share * float64(8*longest)))
 	if share > 0 {
 		eighths = max(1, eighths)
 	}
@@ -125,7 +154,7 @@ const (
 )
 
 // scoresText draws the score of the alarm's stream around the alarm, with a line for the threshold.
-func (s *storyJSON) scoresText(p terminal.Paint) string {
+func (s *storyJSON) scoresText(p terminal.Paint, most int) string {
 	scores := s.around()
 	if len(scores) == 0 {
 		return ""
@@ -136,8 +165,8 @@ func (s *storyJSON) scoresText(p terminal.Paint) string {
 		highest = max(highest, x)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "  SCORE of the %s that ended at records %d to %d; highest %s (threshold 1)\n", s.alarm.UnitName().Many(), scores[0].Index, scores[len(scores)-1].Index,
-		words.Short(highest))
+	b.WriteString(terminal.Indented(most, fmt.Sprintf("SCORE of the %s that ended at records %d to %d; highest %s (threshold 1)",
+		s.alarm.UnitName().Many(), scores[0].Index, scores[len(scores)-1].Index, words.Short(highest))))
 	for row := int(min(scoreTop, max(highest, 1)) / scoreRow); row >= 0; row-- {
 		b.WriteString(scoreRowText(p, columns, row))
 	}
@@ -190,26 +219,26 @@ func squeezed(scores []scoredUnitJSON, most int) []float64 {
 }
 
 // shiftsText lists how the most prominent signals have moved since the onset.
-func shiftsText(p terminal.Paint, unit finding.UnitName, shifts []finding.Shift) string {
+func shiftsText(p terminal.Paint, most int, unit finding.UnitName, shifts []finding.Shift) string {
 	if len(shifts) == 0 {
 		return ""
 	}
-	rows := [][]string{{"  SIGNAL", "QUANTITY", "BASELINE", "NOW", "SHIFT", "Z", strings.ToUpper(unit.Many()), "ALARM"}}
+	rows := [][]string{{"SIGNAL", "QUANTITY", "BASELINE", "NOW", "SHIFT", "Z", strings.ToUpper(unit.Many()), "ALARM"}}
 	for _, s := range shifts {
 		alarm := "-"
 		if s.Drifted {
 			alarm = "yes"
 		}
 		rows = append(rows, []string{
-			"  " + s.Signal, finding.QuantityWords(s.Quantity), words.Short(s.BaselineMean), words.Short(s.CurrentMean),
+			s.Signal, finding.QuantityWords(s.Quantity), words.Short(s.BaselineMean), words.Short(s.CurrentMean),
 			fmt.Sprintf("%+.2f SD", s.StandardShift), fmt.Sprintf("%+.1f", s.Z), fmt.Sprint(s.Units), alarm,
 		})
 	}
-	return terminal.TableText(p, rows)
+	return terminal.IndentedTable(p, most, rows)
 }
 
 // incidentText describes the incident: its state, its alarms, people's decisions and the retrain requests.
-func (s *storyJSON) incidentText(p terminal.Paint) string {
+func (s *storyJSON) incidentText(p terminal.Paint, most int) string {
 	i := s.Incident
 	if i == nil {
 		return ""
@@ -224,21 +253,21 @@ func (s *storyJSON) incidentText(p terminal.Paint) string {
 	if i.MutedUntil != nil {
 		head += ", muted until " + words.Time(*i.MutedUntil)
 	}
-	rows := [][]string{{"  ALARM", "SIGNAL", terminal.StateColumn, "SCORE", "SINCE", "CHANGE"}}
+	rows := [][]string{{"ALARM", "SIGNAL", terminal.StateColumn, "SCORE", "SINCE", "CHANGE"}}
 	for k := range i.Alarms {
 		a := i.Alarms[k].Alarm()
 		rows = append(rows, []string{
-			"  " + a.ID, a.Signal, words.AlarmState(a), words.Short(a.Score), a.Onset.Moment(a.UnitName()), a.EffectWords(a.Effect),
+			a.ID, a.Signal, words.AlarmState(a), words.Short(a.Score), a.Onset.Moment(a.UnitName()), a.EffectWords(a.Effect),
 		})
 	}
 	var facts [][]string
 	for _, d := range i.Decisions {
-		facts = append(facts, []string{"  decided", decisionText(d)})
+		facts = append(facts, []string{"decided", decisionText(d)})
 	}
 	for _, q := range s.Requests {
-		facts = append(facts, []string{"  ordered", orderText(q.Request)})
+		facts = append(facts, []string{"ordered", orderText(q.Request)})
 	}
-	return head + "\n" + terminal.TableText(p, rows) + terminal.TableText(p, facts)
+	return head + "\n" + terminal.IndentedTable(p, most, rows) + terminal.IndentedTable(p, most, facts)
 }
 
 // orderText describes the order of a request, and its result.

@@ -271,15 +271,26 @@ func (i *shownIncident) text(w io.Writer) error {
 	if err := terminal.PrintTable(w, rows); err != nil {
 		return err
 	}
-	for k := range i.Alarms {
+	for _, a := range i.foremostFirst() {
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			return err
 		}
-		if err := terminal.AlarmText(w, i.Alarms[k].Alarm()); err != nil {
+		if err := terminal.AlarmText(w, a); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// foremostFirst returns the alarms in the order of the headline: of the return, the reward, outcomes, and the rest.
+func (i *shownIncident) foremostFirst() []alerts.Alarm {
+	order := alerts.Ranked(i.signals())
+	var out []alerts.Alarm
+	for k := range i.Alarms {
+		out = append(out, i.Alarms[k].Alarm())
+	}
+	slices.SortStableFunc(out, func(a, b alerts.Alarm) int { return slices.Index(order, a.Signal) - slices.Index(order, b.Signal) })
+	return out
 }
 
 func decisionText(d wire.Decision) string {

@@ -15,7 +15,7 @@ import (
 // AlarmText prints an alarm for people: what drifted, by how much, since when, why, and on which records.
 func AlarmText(w io.Writer, a alerts.Alarm) error {
 	facts := slices.Concat(what(a), why(a, shownEvidence), where(a))
-	_, err := io.WriteString(w, FactsText(PaintFor(w), a, facts))
+	_, err := io.WriteString(w, FactsText(PaintFor(w), Columns(w), a, facts))
 	return err
 }
 
@@ -81,8 +81,9 @@ func where(a alerts.Alarm) []words.Fact {
 	return append(facts, words.Fact{"alarm", a.ID}, words.Fact{"incident", a.Incident})
 }
 
-// FactsText formats facts below the heading of an alarm.
-func FactsText(p Paint, a alerts.Alarm, facts []words.Fact) string {
+// FactsText formats facts below the heading of an alarm, in lines of at most most columns. If most is 0, there is no
+// limit.
+func FactsText(p Paint, most int, a alerts.Alarm, facts []words.Fact) string {
 	head, mark := "DRIFT", Red
 	switch {
 	case a.Resolved:
@@ -93,9 +94,21 @@ func FactsText(p Paint, a alerts.Alarm, facts []words.Fact) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s of %s\n", p.In(mark, fmt.Sprintf("%-10s", head)), Printable(a.Signal), Printable(a.Group.String()))
 	for _, f := range facts {
-		fmt.Fprintf(&b, "  %-9s %s\n", f.Name(), Printable(f.Value()))
+		name := f.Name()
+		for _, line := range factLines(most, Printable(f.Value())) {
+			fmt.Fprintf(&b, "  %-9s %s\n", name, line)
+			name = ""
+		}
 	}
 	return b.String()
+}
+
+// factLines returns a value in the lines that are beside the name of a fact.
+func factLines(most int, value string) []string {
+	if most == 0 {
+		return []string{value}
+	}
+	return wrapped(value, max(narrowest, most-12))
 }
 
 // shownEvidence is the maximum number of pieces of evidence for a cause in a list of alarms.

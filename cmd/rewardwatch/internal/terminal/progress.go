@@ -47,7 +47,7 @@ func (p *Progress) Show(what string, share float64, figures string) {
 		bar = fmt.Sprintf(" [%s%s]", strings.Repeat("#", filled), strings.Repeat(".", cells-filled))
 		rest = strings.TrimRight(fmt.Sprintf("%.0f%%  %s  %s", 100*min(share, 1), figures, p.left(share)), " ")
 	}
-	line := fitted(columns(p.out), what+bar+" "+rest, what+" "+rest)
+	line := fitted(Columns(p.out), what+bar+" "+rest, what+" "+rest)
 	_, _ = fmt.Fprintf(p.out, "\r\x1b[K%s", strings.TrimRight(line, " "))
 	p.shown = true
 }

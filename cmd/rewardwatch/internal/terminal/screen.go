@@ -18,17 +18,17 @@ func IsTerminal(w io.Writer) bool {
 // controlled reports whether w is a terminal that understands control sequences.
 func controlled(w io.Writer) bool { return IsTerminal(w) && os.Getenv("TERM") != "dumb" }
 
-// columns returns the width of a terminal in characters, 0 if unknown.
-func columns(w io.Writer) int {
+// Columns returns the width of a terminal in characters, or 0 if w is not a terminal.
+func Columns(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
 		return 0
 	}
-	columns, _, err := term.GetSize(int(f.Fd()))
+	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return 0
 	}
-	return columns
+	return width
 }
 
 // Colour is a control sequence that sets the color of the text after it.

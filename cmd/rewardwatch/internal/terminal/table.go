@@ -13,9 +13,11 @@ import (
 // StateColumn is the heading of the column whose cells are colored.
 const StateColumn = "STATE"
 
-// gap is the number of spaces between two columns of a table. A column is never wrapped to less than narrowest columns.
+// gap is the number of spaces between two columns of a table, and indent what lines below a heading begin with. A column
+// is never wrapped to less than narrowest columns.
 const (
 	gap       = 2
+	indent    = "  "
 	narrowest = 12
 )
 
@@ -30,7 +32,7 @@ func PrintTable(w io.Writer, rows [][]string) error {
 			shown[r][i] = Dash(cell)
 		}
 	}
-	if _, err := io.WriteString(w, tableWithin(columns(w), PaintFor(w), shown)); err != nil {
+	if _, err := io.WriteString(w, tableWithin(Columns(w), PaintFor(w), shown)); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil
@@ -39,6 +41,26 @@ func PrintTable(w io.Writer, rows [][]string) error {
 // TableText aligns the columns of rows, even if characters take two terminal columns or none. It replaces invisible
 // characters, because names come from telemetry and from people.
 func TableText(p Paint, rows [][]string) string { return tableWithin(0, p, rows) }
+
+// filledLine matches the first character of a line that is not empty.
+var filledLine = regexp.MustCompile(`(?m)^(.)`)
+
+// IndentedTable is TableText with indented lines, which are wrapped to at most most columns. If most is 0, there is no
+// limit.
+func IndentedTable(p Paint, most int, rows [][]string) string {
+	if most > 0 {
+		most = max(narrowest, most-len(indent))
+	}
+	return filledLine.ReplaceAllString(tableWithin(most, p, rows), indent+"$1")
+}
+
+// Indented returns text in indented lines of at most most columns. If most is 0, it is one line.
+func Indented(most int, text string) string {
+	if most == 0 {
+		return indent + text + "\n"
+	}
+	return indent + strings.Join(wrapped(text, max(narrowest, most-len(indent))), "\n"+indent) + "\n"
+}
 
 // tableWithin returns a table whose lines have at most most columns, as far as columns can be wrapped. If most is 0,
 // there is no limit.
