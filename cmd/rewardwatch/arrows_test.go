@@ -35,6 +35,7 @@ func arrows() map[string][]string {
 		"ingest/recording":   {"ingest", "ingest/avro", "ingest/fetch", "ingest/locallog", "ingest/receive", "ingest/telemetry"}, // the content of a file determines its format
 		"ingest/repartition": {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/kafkalog", "ingest/receive", "ingest/saved", "ingest/telemetry"},
 		"ingest/saved":       {"ingest"}, // for the wire forms of its types
+		"ingest/unitlog":     {"ingest", "ingest/locallog", "ingest/order", "ingest/saved"},
 
 		// The formats of messages.
 		"ingest/format":               {"ingest", "ingest/avro", "ingest/cloudevents", "ingest/mapping", "ingest/otlp", "ingest/protobuf", "ingest/registry", "ingest/telemetry"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
+	"github.com/rewardwatch/rewardwatch/ingest/unitlog"
 )
 
 // Limits on the units in flight from one delivery to one worker, which wait for other partitions, and on the units that
@@ -42,7 +43,7 @@ type Delivery struct {
 	told     bool                      // whether it has logged that it is full
 	slowed   int                       // units passed on while memory was above its limit
 	revoked  atomic.Bool               // whether workers must drop the units in flight
-	units    *unitLog                  // log of the partition, nil if its checkpoint contains the units
+	units    *unitlog.Log              // log of the partition, nil if its checkpoint contains the units
 	first    map[string]*RunningWorker // by policy, the workers at the beginning of passing units on again; nil otherwise
 
 	keptBytes, waitingBytes atomic.Int64 // bytes of the units in Unsafe, and of the units in flight
@@ -73,7 +74,7 @@ func (w *Route) Left(bytes int64) {
 }
 
 // NewDelivery returns the delivery of one partition. units is nil if the units are not in a log.
-func NewDelivery(d *Workers, log zerolog.Logger, units *unitLog) *Delivery {
+func NewDelivery(d *Workers, log zerolog.Logger, units *unitlog.Log) *Delivery {
 	made := &Delivery{Workers: d, units: units, Log: log, Known: map[string]*Route{}, refused: map[string]bool{}}
 	d.Pipeline.kept.add(made)
 	return made
@@ -159,7 +160,7 @@ func (d *Delivery) send(ctx context.Context, w *Route, batch []order.WaitingUnit
 // keep adds a unit to those that a worker may need again.
 func (d *Delivery) keep(u *order.WaitingUnit) {
 	if d.units != nil {
-		d.units.add(u)
+		d.units.Add(u)
 		return
 	}
 	d.Unsafe = append(d.Unsafe, u.Unit)
@@ -261,7 +262,7 @@ func (d *Delivery) Pause(ctx context.Context, long time.Duration) (time.Time, er
 // Full reports whether the maximum number of units is waiting for a save, which happens if the state cannot be saved,
 // for example on a full disk. onTheWay returns how many of the kept units do not count.
 func (d *Delivery) Full(onTheWay func() int) bool {
-	full := d.units != nil && d.units.isFull(d.isSafe)
+	full := d.units != nil && d.units.IsFull(d.isSafe)
 	if most := d.Workers.Pipeline.unsafeBacklog; len(d.Unsafe) >= most {
 		d.forgetSafe()
 		full = len(d.Unsafe) >= most && len(d.Unsafe)-onTheWay() >= most
@@ -269,7 +270,7 @@ func (d *Delivery) Full(onTheWay func() int) bool {
 	if full && !d.told {
 		event := d.Log.Error().Int("units", len(d.Unsafe))
 		if d.units != nil {
-			event = d.Log.Error().Int64("bytes", d.units.needed.Load()).Int("unwritten_bytes", d.units.spool.Held())
+			event = d.Log.Error().Int64("bytes", d.units.Needed()).Int("unwritten_bytes", d.units.Unwritten())
 		}
 		event.Msg("reading is paused: judged episodes or blocks cannot be saved")
 	}
@@ -282,7 +283,7 @@ func (d *Delivery) Full(onTheWay func() int) bool {
 func (d *Delivery) inMemory() (all, waiting int64) {
 	waiting = d.waitingBytes.Load()
 	if d.units != nil {
-		return d.units.memory.Load() + waiting, waiting
+		return d.units.Memory() + waiting, waiting
 	}
 	return d.keptBytes.Load(), waiting
 }
@@ -307,7 +308,7 @@ func (d *Delivery) Kept() []*ingest.Unit {
 func (d *Delivery) KeepsLess() bool {
 	d.forgetSafe()
 	if d.units != nil {
-		return d.units.less
+		return d.units.NeedsLess()
 	}
 	return len(d.Unsafe) < d.LastKept
 }
@@ -320,18 +321,18 @@ func (d *Delivery) forgetSafe() {
 		}
 	}
 	if d.units != nil {
-		d.units.trim(d.isSafe)
+		d.units.Trim(d.isSafe)
 		return
 	}
 	d.forget(func(u *ingest.Unit) bool {
-		return d.isSafe(policyEnd{u.Group.Policy, ingest.AppliedUnitOf(u)})
+		return d.isSafe(unitlog.End{Policy: u.Group.Policy, Last: ingest.AppliedUnitOf(u)})
 	})
 }
 
 // isSafe reports whether the worker of a policy has saved a unit twice.
-func (d *Delivery) isSafe(u policyEnd) bool {
-	w := d.Known[u.policy]
-	return w != nil && w.worker.hasSafe(u.last)
+func (d *Delivery) isSafe(u unitlog.End) bool {
+	w := d.Known[u.Policy]
+	return w != nil && w.worker.hasSafe(u.Last)
 }
 
 // forget drops the kept units that match which.

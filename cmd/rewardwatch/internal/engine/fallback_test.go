@@ -31,7 +31,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
-	"github.com/rewardwatch/rewardwatch/ingest/locallog"
+	"github.com/rewardwatch/rewardwatch/ingest/unitlog"
 )
 
 // machine runs a pipeline over the partitions of a topic on a separate disk, and can be killed.
@@ -109,7 +109,7 @@ func (m *machine) start() {
 	m.feeds, m.next = make([]ingest.Processor, machinePartitions), make([]int64, machinePartitions)
 	for i := range m.feeds {
 		f := m.p.Feed(int32(i))
-		logOf(f).spool = locallog.NewSpool(filepath.Join(m.logs, fmt.Sprint(i)), m.rng.Int64N(4096))
+		setLog(f, unitlog.New(filepath.Join(m.logs, fmt.Sprint(i)), m.rng.Int64N(4096), unitlog.Limit))
 		m.feeds[i] = f
 	}
 	for i, f := range m.feeds {

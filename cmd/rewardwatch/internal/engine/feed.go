@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/receive"
 	"github.com/rewardwatch/rewardwatch/ingest/repartition"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
+	"github.com/rewardwatch/rewardwatch/ingest/unitlog"
 )
 
 // Telemetry is the set of feeds, one for each partition of the telemetry topic, and the outlet that they share.
@@ -171,7 +172,7 @@ type feedState struct {
 	// Sent are the newest events of each telemetry partition, if telemetry is forwarded by its key.
 	Sent []repartition.Newest `cbor:"12,keyasint,omitempty"`
 	// Log says where the kept units are, if they do not follow.
-	Log logState `cbor:"13,keyasint,omitzero"`
+	Log unitlog.State `cbor:"13,keyasint,omitzero"`
 	// Senders are the equivalent of Received for tenants.
 	Senders []receive.Sent `cbor:"14,keyasint,omitempty"`
 }

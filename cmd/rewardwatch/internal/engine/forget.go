@@ -132,7 +132,7 @@ func (r *RunningWorker) isGone() bool {
 func (d *Delivery) letGo(policy string) {
 	delete(d.Known, policy)
 	if d.units != nil {
-		d.units.drop(policy)
+		d.units.Drop(policy)
 		return
 	}
 	d.forget(func(u *ingest.Unit) bool { return u.Group.Policy == policy })

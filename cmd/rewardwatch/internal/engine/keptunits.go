@@ -59,15 +59,17 @@ func (k *keptUnits) full(withWaiting bool) bool {
 func (k *keptUnits) pressing() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all, longest := int64(0), int64(0)
+	all := int64(0)
 	for d := range k.by {
 		all += d.keptBytes.Load()
 		if d.units != nil {
-			all += d.units.ends.Load()
-			longest = max(longest, d.units.needed.Load())
+			if d.units.HalfFull() {
+				return true
+			}
+			all += d.units.Ends()
 		}
 	}
-	return 2*all >= k.most || 2*longest >= mostLogged
+	return 2*all >= k.most
 }
 
 // inLogs reports whether all partitions keep their units in logs instead of in memory.
@@ -88,7 +90,7 @@ func (k *keptUnits) logged() (bytes int64) {
 	defer k.mu.Unlock()
 	for d := range k.by {
 		if d.units != nil {
-			bytes += d.units.size.Load()
+			bytes += d.units.Size()
 		}
 	}
 	return bytes

@@ -14,13 +14,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
+	"github.com/rewardwatch/rewardwatch/ingest/unitlog"
 )
 
 // keepingOutlet keeps all units that it receives.
 type keepingOutlet struct {
 	end   time.Time // of the last mark
 	units []*ingest.Unit
-	log   logState
+	log   unitlog.State
 	at    order.Moment
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
-	"github.com/rewardwatch/rewardwatch/ingest/locallog"
+	"github.com/rewardwatch/rewardwatch/ingest/unitlog"
 )
 
 const (
@@ -57,7 +57,7 @@ func startOneStep(t testing.TB, dir string, logged bool) *oneStep {
 	for i := range int32(oneStepPartitions) {
 		f := s.Feed(i)
 		if logged { // small segments, so that little is kept because of other units in the same file
-			logOf(f).spool = locallog.NewSpool(filepath.Join(dir, fmt.Sprint(i)), oneStepSegment)
+			setLog(f, unitlog.New(filepath.Join(dir, fmt.Sprint(i)), oneStepSegment, unitlog.Limit))
 		}
 		s.feeds = append(s.feeds, f)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
+	"github.com/rewardwatch/rewardwatch/ingest/unitlog"
 )
 
 // Outlet sends the units of the telemetry to the workers of this process, or through the units topic to the workers of
@@ -48,7 +49,7 @@ type PartitionOutlet interface {
 // the partition.
 type Kept struct {
 	Units []*ingest.Unit
-	log   logState
+	log   unitlog.State
 }
 
 // Direct is the outlet of a standalone instance, to the workers of this process.
@@ -72,9 +73,9 @@ func (d Direct) Ending() { d.Workers.Marks.End() }
 func (d Direct) Assign(partition int32) PartitionOutlet {
 	d.Workers.Marks.Assign(partition, order.Moment{})
 	log := d.Workers.Pipeline.Log.With().Int32("partition", partition).Logger()
-	var units *unitLog
+	var units *unitlog.Log
 	if d.Log != nil {
-		units = newUnitLog(d.Log(partition))
+		units = unitlog.New(d.Log(partition), unitlog.Segment, unitlog.Limit)
 	}
 	return &directPartition{Delivery: NewDelivery(d.Workers, log, units), partition: partition}
 }
@@ -137,7 +138,7 @@ func (d *directPartition) Mark(ctx context.Context, at order.Moment, end, now ti
 		return err
 	}
 	if d.units != nil {
-		d.units.at = at
+		d.units.At = at
 	}
 	if !d.Workers.Marks.Ending() {
 		d.Workers.Marks.Advance(d.partition, at, end, now)
@@ -150,7 +151,7 @@ func (d *directPartition) Keep() (Kept, error) {
 		return Kept{Units: d.Kept()}, nil
 	}
 	d.forgetSafe()
-	log, err := d.units.save()
+	log, err := d.units.Save()
 	return Kept{log: log}, err
 }
 
@@ -158,7 +159,7 @@ func (d *directPartition) Saved() {
 	if d.units == nil {
 		return
 	}
-	if err := d.units.saved(); err != nil {
+	if err := d.units.Saved(); err != nil {
 		d.Log.Warn().Err(err).Msg("failed to remove unneeded units, retrying with the next checkpoint")
 	}
 }
@@ -185,7 +186,7 @@ func (d *directPartition) handOnAgain(kept Kept) error {
 	switch {
 	case d.units != nil:
 		reached := func(at order.Moment) error { return d.Mark(ctx, at, time.Time{}, time.Now()) }
-		if err := d.units.resume(kept.log, hand, reached); err != nil {
+		if err := d.units.Resume(kept.log, hand, reached); err != nil {
 			return err
 		}
 	case len(kept.log.Ranges) > 0:
@@ -200,7 +201,7 @@ func (d *directPartition) Revoke() {
 	if d.units == nil {
 		return
 	}
-	if err := d.units.close(); err != nil {
+	if err := d.units.Close(); err != nil {
 		d.Log.Warn().Err(err).Msg("failed to close the unit log")
 	}
 }

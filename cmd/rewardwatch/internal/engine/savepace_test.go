@@ -56,7 +56,7 @@ func TestAFailedPacedSaveIsTriedAgainSoon(t *testing.T) {
 		}
 		store.Free()
 		must(t, p.Stop())
-		must(t, logOf(f).close())
+		must(t, logOf(f).Close())
 	})
 }
 
@@ -137,7 +137,7 @@ func TestUnitsSinceALongSaveAreJudgedAgain(t *testing.T) {
 	want := p.states(t)
 	disk = disk.Copy() // saves of workers during the stop do not reach it
 	_ = p.Stop()
-	must(t, logOf(f).close())
+	must(t, logOf(f).Close())
 
 	p = open()
 	must(t, p.workers.Restore(t.Context(), []string{BankPrefix + "one", BankPrefix + "other"}))

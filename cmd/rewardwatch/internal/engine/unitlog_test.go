@@ -17,8 +17,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
-	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
+	"github.com/rewardwatch/rewardwatch/ingest/unitlog"
 )
 
 // logging returns a service with logs of units below a directory, which saves when the test says so.
@@ -52,7 +52,13 @@ func saveFeed(t *testing.T, f *PartitionFeed) []byte {
 	return image.Bytes()
 }
 
-func logOf(f *PartitionFeed) *unitLog { return f.Out.(*directPartition).units }
+func logOf(f *PartitionFeed) *unitlog.Log { return f.Out.(*directPartition).units }
+
+// setLog replaces the log of a partition before its first unit.
+func setLog(f *PartitionFeed, l *unitlog.Log) { f.Out.(*directPartition).units = l }
+
+// aBatch is the number of units that a log writes together.
+const aBatch = 512
 
 func logFiles(t *testing.T, directory string) []string {
 	t.Helper()
@@ -89,37 +95,8 @@ func TestTheLogHoldsUnitsUntilTheyAreSavedTwice(t *testing.T) {
 			t.Errorf("%d files of the log are left, want %d", len(files), left)
 		}
 	}
-	if all, waiting := p.kept.bytes(); all != 0 || waiting != 0 || p.kept.logged() != 0 || logOf(f).needed.Load() != 0 || logOf(f).ends.Load() != 0 {
+	if all, waiting := p.kept.bytes(); all != 0 || waiting != 0 || p.kept.logged() != 0 || logOf(f).Needed() != 0 || logOf(f).Ends() != 0 {
 		t.Errorf("%d bytes are counted in memory, %d in flight, %d on disk", all, waiting, p.kept.logged())
-	}
-}
-
-// Units with as many names as allowed, of the maximum length, can be read again.
-func TestUnitsWithLongNamesAreReadAgain(t *testing.T) {
-	const units = 300
-	dir := t.TempDir()
-	l := newUnitLog(dir)
-	for n := range int64(units) {
-		u := &ingest.Unit{Pos: ingest.Position{Offset: n}}
-		for i := range 256 {
-			u.Actions = append(u.Actions, ingest.Count{Name: fmt.Sprintf("%0*d", ingest.MaxString, i), N: 1})
-		}
-		addUnit(l, u)
-	}
-	state, err := l.save()
-	must(t, err)
-	must(t, l.close())
-	again, read := newUnitLog(dir), int64(0)
-	must(t, again.resume(state, func(u *ingest.Unit) error {
-		if u.Pos.Offset != read || len(u.Actions) != 256 {
-			t.Fatalf("unit %d has offset %d and %d actions", read, u.Pos.Offset, len(u.Actions))
-		}
-		read++
-		return nil
-	}, func(order.Moment) error { return nil }))
-	must(t, again.close())
-	if read != units {
-		t.Errorf("%d units are read again, want %d", read, units)
 	}
 }
 
@@ -184,8 +161,7 @@ func TestADamagedLogIsRefused(t *testing.T) {
 	testkit.Eventually(t, "all units", func() bool { return again.judged() == 600 })
 }
 
-// While the disk cannot be written to, no checkpoint is made, units stay in memory up to a limit, and then reading
-// waits. All units are in the log once it can be written again.
+// While the disk cannot be written to, no checkpoint is made. All units are in the log once it can be written again.
 func TestUnitsWaitForADiskThatTakesNone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "no directory")
 	must(t, os.WriteFile(dir, nil, 0o600))
@@ -197,22 +173,11 @@ func TestUnitsWaitForADiskThatTakesNone(t *testing.T) {
 			next = feedSummaries(t, f, next, time.Minute, "ranker")
 		}
 	}
-	feed(3 * unitsInBatch)
+	feed(3 * aBatch)
 	if err := f.Snapshot(&bytes.Buffer{}); err == nil {
 		t.Error("a checkpoint was made without its units")
 	}
-	l := logOf(f)
-	if l.isFull(func(policyEnd) bool { return false }) {
-		t.Error("reading waits already")
-	}
-	l.memory.Add(mostUnwritten)
-	if !l.isFull(func(policyEnd) bool { return false }) {
-		t.Error("reading does not wait")
-	}
 	must(t, os.Remove(dir))
-	if l.isFull(func(policyEnd) bool { return false }) {
-		t.Error("reading waits for a disk that works")
-	}
 	feed(10)
 	image := saveFeed(t, f)
 	must(t, p.Stop())
@@ -223,20 +188,26 @@ func TestUnitsWaitForADiskThatTakesNone(t *testing.T) {
 
 // Reading waits while a log has reached its limit, and policies are saved early before that.
 func TestALogIsBounded(t *testing.T) {
-	p := logging(t, t.TempDir())
+	dir := t.TempDir()
+	cfg, store := DefaultSettings(), newMemory()
+	cfg.Checkpoint.Every = 1 << 60
+	p := newAlone(t.Context(), &cfg, store, store, prometheus.NewRegistry())
+	p.logTo(dir)
+	t.Cleanup(func() { _ = p.Stop() })
 	f := p.Feed(0)
-	feedSummaries(t, f, 0, time.Minute, someNames("policy-", 2*unitsInBatch)...)
-	testkit.Eventually(t, "all units", func() bool { return p.judged() == 2*unitsInBatch })
-	l, d := logOf(f), f.Out.(*directPartition)
+	l, d := unitlog.New(dir, unitlog.Segment, 1), f.Out.(*directPartition)
+	setLog(f, l)
 	if d.Full(nil) || p.kept.pressing() {
 		t.Error("it is full already")
 	}
-	more := mostLogged - l.needed.Load()
-	l.needed.Add(more)
-	l.batches[0].bytes += more
+	store.Fill()
+	for next := int64(0); l.Needed() == 0; {
+		next = feedSummaries(t, f, next, time.Minute, fmt.Sprint("policy-", next))
+	}
 	if !d.Full(nil) || !p.kept.pressing() {
 		t.Error("it is not full")
 	}
+	store.Free()
 	p.saveWorkers(t, 2)
 	if d.Full(nil) || p.kept.pressing() {
 		t.Error("it is full of units that are saved twice")
@@ -280,112 +251,18 @@ func TestForgottenPoliciesDoNotComeBackFromTheLog(t *testing.T) {
 	must(t, p.Stop())
 }
 
-func addUnit(l *unitLog, u *ingest.Unit) {
-	w := order.NewWaitingUnit(u)
-	l.add(&w)
-}
-
-// batched adds a batch with one unit of each policy.
-func batched(t *testing.T, l *unitLog, offset int64, policies ...string) {
-	t.Helper()
-	for i, policy := range policies {
-		addUnit(l, &ingest.Unit{Group: ingest.NewGroup(policy), Pos: ingest.Position{Offset: offset, Record: int32(i)}})
-	}
-	must(t, l.pack())
-	must(t, l.write())
-}
-
 // logged returns the number of units of each policy that a log passes on.
-func logged(t *testing.T, dir string, s logState) map[string]int {
+func logged(t *testing.T, dir string, s unitlog.State) map[string]int {
 	t.Helper()
-	l, units := newUnitLog(dir), map[string]int{}
-	must(t, l.resume(s, func(u *ingest.Unit) error {
+	l, units := unitlog.New(dir, unitlog.Segment, unitlog.Limit), map[string]int{}
+	must(t, l.Resume(s, func(u *ingest.Unit) error {
 		units[u.Group.Policy]++
-		addUnit(l, u)
+		w := order.NewWaitingUnit(u)
+		l.Add(&w)
 		return nil
 	}, func(order.Moment) error { return nil }))
-	must(t, l.close())
+	must(t, l.Close())
 	return units
-}
-
-// A policy that cannot be saved keeps its own units in the log, but no others: neither their share of the limit nor
-// their files.
-func TestAPolicyThatIsNotSavedHoldsNoOthers(t *testing.T) {
-	dir := t.TempDir()
-	l := newUnitLog(dir)
-	l.spool = locallog.NewSpool(dir, 1) // one file per batch
-	batched(t, l, 0, "stuck", "fine")
-	one := l.needed.Load()
-	for i := range int64(9) {
-		batched(t, l, 1+i, "fine", "fine")
-	}
-	batched(t, l, 10, "fine", "stuck")
-	stuck := func(e policyEnd) bool { return e.policy != "stuck" }
-	var s logState
-	for range 2 {
-		l.trim(stuck)
-		var err error
-		s, err = l.save()
-		must(t, err)
-		must(t, l.saved())
-	}
-	if needed := l.needed.Load(); needed > 3*one {
-		t.Errorf("%d bytes are needed, one batch has %d", needed, one)
-	}
-	if files, err := filepath.Glob(filepath.Join(dir, "*.log")); err != nil || len(files) != 2 {
-		t.Errorf("files %v, %v", files, err)
-	}
-	must(t, l.close())
-	if got := logged(t, dir, s); got["stuck"] != 2 {
-		t.Errorf("%v units are read again", got)
-	}
-}
-
-// Units that share a file with units that cannot be saved count as long as the file exists.
-func TestBatchesCountUntilTheirFileGoes(t *testing.T) {
-	dir := t.TempDir()
-	l := newUnitLog(dir)
-	for i, policy := range []string{"fine", "stuck", "fine", "fine"} {
-		batched(t, l, int64(i), policy)
-	}
-	all, one := l.needed.Load(), l.batches[0].bytes
-	l.trim(func(e policyEnd) bool { return e.policy == "fine" })
-	if got := l.needed.Load(); got != all-one || len(l.batches) != 3 {
-		t.Errorf("%d bytes of %d in %d batches are needed, want all but the first", got, all, len(l.batches))
-	}
-	l.trim(func(policyEnd) bool { return true })
-	if got := l.needed.Load(); got != 0 || len(l.batches) != 0 {
-		t.Errorf("%d bytes in %d batches are needed", got, len(l.batches))
-	}
-	must(t, l.close())
-}
-
-// Units that become safe after those of a policy that cannot be saved make the checkpoint smaller, and their file is
-// removed once neither of two durable checkpoints refers to it.
-func TestUnitsBehindThoseThatAreNotSavedGo(t *testing.T) {
-	dir := t.TempDir()
-	l := newUnitLog(dir)
-	l.spool = locallog.NewSpool(dir, 1)
-	batched(t, l, 0, "stuck")
-	batched(t, l, 1, "fine")
-	_, err := l.save()
-	must(t, err)
-	must(t, l.saved())
-	if l.trim(func(policyEnd) bool { return false }); l.less {
-		t.Error("a checkpoint would be smaller of nothing")
-	}
-	if l.trim(func(e policyEnd) bool { return e.policy == "fine" }); !l.less {
-		t.Error("a checkpoint would not be smaller")
-	}
-	for _, left := range []int{2, 1} {
-		_, err := l.save()
-		must(t, err)
-		must(t, l.saved())
-		if files, err := filepath.Glob(filepath.Join(dir, "*.log")); err != nil || len(files) != left || l.less {
-			t.Errorf("files %v, want %d, less %t, %v", files, left, l.less, err)
-		}
-	}
-	must(t, l.close())
 }
 
 // A policy that is forgotten while its units are passed on again does not return with the rest of them.
@@ -394,12 +271,12 @@ func TestAPolicyForgottenDuringAResumeDoesNotComeBack(t *testing.T) {
 	p := forgetful(t, disk, 1000)
 	p.logTo(dir)
 	f := p.Feed(0)
-	const each = 2 * unitsInBatch
+	const each = 2 * aBatch
 	next := int64(0)
 	for range each {
 		next = feedSummaries(t, f, next, time.Minute, "drop", "keep")
 	}
-	state, err := logOf(f).save()
+	state, err := logOf(f).Save()
 	must(t, err)
 	must(t, p.Stop())
 	for _, at := range []int{1, 100} {
@@ -408,7 +285,7 @@ func TestAPolicyForgottenDuringAResumeDoesNotComeBack(t *testing.T) {
 }
 
 // testForgottenDuringAResume forgets the policy drop when a number of units remain to be passed on.
-func testForgottenDuringAResume(t *testing.T, dir string, disk *ingesttest.Segments, state logState, at int, each int64) {
+func testForgottenDuringAResume(t *testing.T, dir string, disk *ingesttest.Segments, state unitlog.State, at int, each int64) {
 	t.Helper()
 	again := forgetful(t, disk, 1000)
 	again.logTo(dir)
@@ -421,14 +298,14 @@ func testForgottenDuringAResume(t *testing.T, dir string, disk *ingesttest.Segme
 		return d.Hand(d.Workers.Ctx, u)
 	}
 	reached := func(at order.Moment) error { return d.Mark(t.Context(), at, time.Time{}, time.Now()) }
-	must(t, d.again(func() error { return d.units.resume(state, hand, reached) }))
+	must(t, d.again(func() error { return d.units.Resume(state, hand, reached) }))
 	must(t, d.Flush(t.Context()))
 	again.workers.Marks.Assign(0, order.Moment{TS: 1 << 62})
 	testkit.Eventually(t, "all others", func() bool { return again.judged() >= each })
 	if n := len(again.Summaries()); n != 1 || again.judged() != each {
 		t.Errorf("%d policies with %d units, want one with %d", n, again.judged(), each)
 	}
-	state, err := d.units.save()
+	state, err := d.units.Save()
 	must(t, err)
 	again.Revoke(0)
 	must(t, again.Stop())

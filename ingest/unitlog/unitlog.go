@@ -1,4 +1,5 @@
-package engine
+// Package unitlog keeps on disk the units of a partition that are not in the state of their policies for certain.
+package unitlog
 
 import (
 	"cmp"
@@ -14,42 +15,48 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// How units are written to the log of their partition. A batch has unitsInBatch units, or a multiple if they take fewer
-// than fewBytes, because the first decision of each kind in a batch takes the most space. A smaller batch ends at
-// bytesInBatch, or it could become too large to be read. logWrite is the number of encoded bytes that are written at
-// once, and logSegment the size of a file. mostUnwritten is the maximum number of bytes that wait for a disk that
-// accepts none, and mostLogged the maximum number of bytes of units that are not saved twice.
+// Usual arguments of New, in bytes.
 const (
-	unitsInBatch  = 512
-	fewBytes      = 64 << 10
-	bytesInBatch  = 4 << 20
-	logWrite      = 1 << 20
-	logSegment    = 16 << 20
-	mostUnwritten = 32 << 20
-	mostLogged    = 512 << 20
+	Segment = 16 << 20
+	Limit   = 512 << 20
 )
 
-// unitLog keeps on disk the units of a partition that a worker may need again. They are in batches; each unit is
+// How units are written to the log. A batch has unitsInBatch units, or a multiple if they take fewer than fewBytes,
+// because the first decision of each kind in a batch takes the most space. A smaller batch ends at bytesInBatch, or it
+// could become too large to be read. writtenTogether is the number of encoded bytes that are written at once.
+// mostUnwritten is the maximum number of bytes that wait for a disk that accepts none.
+const (
+	unitsInBatch    = 512
+	fewBytes        = 64 << 10
+	bytesInBatch    = 4 << 20
+	writtenTogether = 1 << 20
+	mostUnwritten   = 32 << 20
+)
+
+// Log keeps on disk the units of a partition that a worker may need again. They are in batches; each unit is
 // encoded once, when it arrives. The checkpoint of the partition names the batches by their offsets.
 //
 // A batch is needed until both of the last two saves of the workers have applied all of its units. It is dropped once
 // no batch before it is needed, or none in its file. So a policy that cannot be saved keeps files that contain its own
 // units, but no others. A file is removed once neither of the last two checkpoints of the partition names any of its
-// batches. Only the goroutine of the partition may use a unitLog.
-type unitLog struct {
+// batches. Only the goroutine of the partition may use a Log, except for the methods that return its sizes.
+type Log struct {
+	// At is the moment before which no unit is missing.
+	At order.Moment
+
+	limit    int64
 	spool    *locallog.Spool
 	packer   saved.UnitPacker // contains the units of the next batch
 	next     batch            // the batch that is being filled
-	at       order.Moment     // moment before which no unit is missing in the log and in packer
 	batches  []batch          // oldest first
 	dropped  map[string]int64 // by policy, the offset before which its units are void
 	resuming *batch           // batch whose units are being passed on again
 	until    int64            // the offset before which units are passed on again
 	tried    int              // number of waiting bytes when writing them was last attempted
 
-	named   []offsetRange // named by the last checkpoint that was taken or restored
-	durable []offsetRange // named by the last durable checkpoint
-	less    bool          // a checkpoint would name fewer batches than are in named
+	named   []Range // named by the last checkpoint that was taken or restored
+	durable []Range // named by the last durable checkpoint
+	less    bool    // whether a checkpoint would name fewer batches than are in named
 
 	memory atomic.Int64 // bytes of the next batch
 	needed atomic.Int64 // bytes of batches
@@ -61,30 +68,54 @@ type unitLog struct {
 type batch struct {
 	offset int64
 	bytes  int64
-	ends   []policyEnd
+	ends   []End
 	memory int64          // bytes of ends
 	places map[source]int // indexes into ends; nil once no more units are added
 }
 
-// source is the source of the units of a policyEnd.
+// source is the source of the units of an End.
 type source struct {
 	policy    string
 	partition ingest.Partition
 	reading   int64
 }
 
-// policyEnd is the last unit of a policy in a batch, from one partition of one topic.
-type policyEnd struct {
-	policy string
-	last   ingest.AppliedUnit
+// End is the last unit of a policy in a batch, from one partition of one topic.
+type End struct {
+	Policy string
+	Last   ingest.AppliedUnit
 }
 
-func newUnitLog(directory string) *unitLog {
-	return &unitLog{spool: locallog.NewSpool(directory, logSegment), dropped: map[string]int64{}}
+// New returns the log in a directory, in files of about segment bytes. It is full if it contains limit bytes of units
+// that are not saved twice.
+func New(directory string, segment, limit int64) *Log {
+	return &Log{spool: locallog.NewSpool(directory, segment), limit: limit, dropped: map[string]int64{}}
 }
 
-// add adds a unit.
-func (l *unitLog) add(u *order.WaitingUnit) {
+// Memory returns the memory that the units of the next batch take, in bytes.
+func (l *Log) Memory() int64 { return l.memory.Load() }
+
+// Ends returns the memory that the batches on disk take, in bytes.
+func (l *Log) Ends() int64 { return l.ends.Load() }
+
+// Needed returns the size of the batches with units that are not saved twice, and of those kept with them.
+func (l *Log) Needed() int64 { return l.needed.Load() }
+
+// HalfFull reports whether policies should be saved early, so that the log does not become full.
+func (l *Log) HalfFull() bool { return 2*l.Needed() >= l.limit }
+
+// Size returns the size of the files, in bytes.
+func (l *Log) Size() int64 { return l.size.Load() }
+
+// Unwritten returns how many bytes of batches wait for the disk. Only the goroutine of the partition may call it.
+func (l *Log) Unwritten() int { return l.spool.Held() }
+
+// NeedsLess reports whether the next checkpoint would name fewer batches than the last one. Only the goroutine of the
+// partition may call it.
+func (l *Log) NeedsLess() bool { return l.less }
+
+// Add adds a unit.
+func (l *Log) Add(u *order.WaitingUnit) {
 	if l.resuming != nil {
 		l.resuming.add(u)
 		return
@@ -99,7 +130,7 @@ func (l *unitLog) add(u *order.WaitingUnit) {
 	if n, size := l.packer.Units, l.packer.Len(); (n%unitsInBatch != 0 || size < fewBytes) && size < bytesInBatch {
 		return
 	}
-	if l.pack() == nil && l.spool.Held() >= l.tried+logWrite {
+	if l.pack() == nil && l.spool.Held() >= l.tried+writtenTogether {
 		_ = l.write() // tried again later; the checkpoint fails until it succeeds
 	}
 }
@@ -115,17 +146,17 @@ func (b *batch) add(u *order.WaitingUnit) {
 		}
 		at = len(b.ends)
 		b.places[from] = at
-		b.ends = append(b.ends, policyEnd{policy: policy})
+		b.ends = append(b.ends, End{Policy: policy})
 	}
-	b.ends[at].last = place
+	b.ends[at].Last = place
 }
 
 // pack makes a batch of the units since the last one.
-func (l *unitLog) pack() error {
+func (l *Log) pack() error {
 	if l.packer.Units == 0 {
 		return nil
 	}
-	packed := l.packer.Batch(l.at.TS, l.at.Run)
+	packed := l.packer.Batch(l.At.TS, l.At.Run)
 	offset, err := l.spool.Append(packed)
 	if err != nil {
 		return err
@@ -139,17 +170,17 @@ func (l *unitLog) pack() error {
 	return nil
 }
 
-func (l *unitLog) keep(b batch) {
+func (l *Log) keep(b batch) {
 	b.places = nil
 	b.ends = slices.Clone(b.ends) // the spare capacity from append would stay in memory for as long
-	b.memory = int64(len(b.ends)) * int64(unsafe.Sizeof(policyEnd{}))
+	b.memory = int64(len(b.ends)) * int64(unsafe.Sizeof(End{}))
 	l.ends.Add(b.memory)
 	l.batches = append(l.batches, b)
 	l.needed.Add(b.bytes)
 }
 
 // write makes all batches durable.
-func (l *unitLog) write() error {
+func (l *Log) write() error {
 	l.tried = l.spool.Held()
 	err := l.spool.Flush()
 	if err == nil {
@@ -159,25 +190,25 @@ func (l *unitLog) write() error {
 	return err
 }
 
-// isFull reports whether the log has no room for another unit, because the disk accepts nothing, or because the units
+// IsFull reports whether the log has no room for another unit, because the disk accepts nothing, or because the units
 // judged since cannot be saved.
-func (l *unitLog) isFull(isSafe func(policyEnd) bool) bool {
+func (l *Log) IsFull(isSafe func(End) bool) bool {
 	if l.resuming != nil {
 		return false // there was already room for these units
 	}
-	waits := func() bool { return l.memory.Load()+int64(l.spool.Held()) >= mostUnwritten }
+	waits := func() bool { return l.Memory()+int64(l.spool.Held()) >= mostUnwritten }
 	if waits() {
 		_ = errors.Join(l.pack(), l.write()) // tried again later; the checkpoint fails until it succeeds
 	}
-	if l.needed.Load() >= mostLogged {
-		l.trim(isSafe)
+	if l.Needed() >= l.limit {
+		l.Trim(isSafe)
 	}
-	return waits() || l.needed.Load() >= mostLogged
+	return waits() || l.Needed() >= l.limit
 }
 
-// trim drops the batches before the first one that is needed, and the batches in files in which none is needed. Other
+// Trim drops the batches before the first one that is needed, and the batches in files in which none is needed. Other
 // batches after the first stay, because dropping them would free no disk space.
-func (l *unitLog) trim(isSafe func(policyEnd) bool) {
+func (l *Log) Trim(isSafe func(End) bool) {
 	kept := l.batches[:0]
 	for rest := l.batches; len(rest) > 0; {
 		file := rest[:l.inFile(rest)]
@@ -201,7 +232,7 @@ func (l *unitLog) trim(isSafe func(policyEnd) bool) {
 }
 
 // isDone reports whether all units of a batch are safe. It checks only those that were not safe before.
-func (b *batch) isDone(isSafe func(policyEnd) bool) bool {
+func (b *batch) isDone(isSafe func(End) bool) bool {
 	for n := len(b.ends); n > 0 && isSafe(b.ends[n-1]); n-- {
 		b.ends = b.ends[:n-1]
 	}
@@ -209,14 +240,14 @@ func (b *batch) isDone(isSafe func(policyEnd) bool) bool {
 }
 
 // inFile returns the number of batches in the file of the first one.
-func (l *unitLog) inFile(batches []batch) int {
+func (l *Log) inFile(batches []batch) int {
 	end := l.spool.Behind(batches[0].offset)
 	n, _ := slices.BinarySearchFunc(batches, end, func(b batch, end int64) int { return cmp.Compare(b.offset, end) })
 	return n
 }
 
-// drop drops the units of a policy that is being forgotten.
-func (l *unitLog) drop(policy string) {
+// Drop drops the units of a policy that is being forgotten.
+func (l *Log) Drop(policy string) {
 	for i := range l.batches {
 		l.batches[i].drop(policy)
 	}
@@ -234,31 +265,31 @@ func (l *unitLog) drop(policy string) {
 }
 
 func (b *batch) drop(policy string) {
-	b.ends = slices.DeleteFunc(b.ends, func(e policyEnd) bool { return e.policy == policy })
+	b.ends = slices.DeleteFunc(b.ends, func(e End) bool { return e.Policy == policy })
 	if b.places == nil {
 		return
 	}
 	clear(b.places)
 	for i, e := range b.ends {
-		b.places[source{e.policy, e.last.Pos.Partition, e.last.Reading}] = i
+		b.places[source{e.Policy, e.Last.Pos.Partition, e.Last.Reading}] = i
 	}
 }
 
-// logState names the batches of a log that a checkpoint needs. Field numbers are never reused; package saved has the
+// State names the batches of a log that a checkpoint needs. Field numbers are never reused; package saved has the
 // rules.
-type logState struct {
-	Ranges  []offsetRange  `cbor:"1,keyasint,omitempty"` // in order
-	Dropped []droppedState `cbor:"2,keyasint,omitempty"`
+type State struct {
+	Ranges  []Range   `cbor:"1,keyasint,omitempty"` // in order
+	Dropped []Dropped `cbor:"2,keyasint,omitempty"`
 }
 
-// offsetRange is the range of offsets from From, inclusive, to To, exclusive.
-type offsetRange struct {
+// Range is the range of offsets from From, inclusive, to To, exclusive.
+type Range struct {
 	From int64 `cbor:"1,keyasint"`
 	To   int64 `cbor:"2,keyasint"`
 }
 
 // behind returns the offset after all ranges.
-func behind(ranges []offsetRange) int64 {
+func behind(ranges []Range) int64 {
 	if len(ranges) == 0 {
 		return 0
 	}
@@ -266,27 +297,27 @@ func behind(ranges []offsetRange) int64 {
 }
 
 // isIn reports whether ranges contain an offset in the range from from, inclusive, to to, exclusive.
-func isIn(ranges []offsetRange, from, to int64) bool {
-	return slices.ContainsFunc(ranges, func(r offsetRange) bool { return r.From < to && from < r.To })
+func isIn(ranges []Range, from, to int64) bool {
+	return slices.ContainsFunc(ranges, func(r Range) bool { return r.From < to && from < r.To })
 }
 
-// droppedState records the offset before which the units of a policy are void.
-type droppedState struct {
+// Dropped records the offset before which the units of a policy are void.
+type Dropped struct {
 	Policy string `cbor:"1,keyasint"`
 	Before int64  `cbor:"2,keyasint"`
 }
 
-// save makes all units durable, and returns the batches of the log that a checkpoint needs.
-func (l *unitLog) save() (logState, error) {
+// Save makes all units durable, and returns the batches of the log that a checkpoint needs.
+func (l *Log) Save() (State, error) {
 	if err := errors.Join(l.pack(), l.write()); err != nil {
-		return logState{}, fmt.Errorf("write to the unit log: %w", err)
+		return State{}, fmt.Errorf("write to the unit log: %w", err)
 	}
-	var s logState
+	var s State
 	for _, b := range l.batches {
 		if n := len(s.Ranges); n > 0 && s.Ranges[n-1].To == b.offset {
 			s.Ranges[n-1].To++
 		} else {
-			s.Ranges = append(s.Ranges, offsetRange{b.offset, b.offset + 1})
+			s.Ranges = append(s.Ranges, Range{b.offset, b.offset + 1})
 		}
 	}
 	for policy, before := range l.dropped {
@@ -294,14 +325,14 @@ func (l *unitLog) save() (logState, error) {
 			delete(l.dropped, policy)
 			continue
 		}
-		s.Dropped = append(s.Dropped, droppedState{policy, before})
+		s.Dropped = append(s.Dropped, Dropped{policy, before})
 	}
 	l.named, l.less = s.Ranges, false
 	return s, nil
 }
 
-// saved removes the batches that neither the checkpoint of the last save nor the one before needs.
-func (l *unitLog) saved() error {
+// Saved removes the batches that neither the checkpoint of the last save nor the one before needs.
+func (l *Log) Saved() error {
 	before := l.durable
 	l.durable = l.named
 	err := l.spool.Remove(func(from, to int64) bool { return isIn(before, from, to) || isIn(l.named, from, to) })
@@ -309,10 +340,10 @@ func (l *unitLog) saved() error {
 	return err
 }
 
-// resume passes the units of a checkpoint to hand, which adds those that a worker may need again. After each batch, it
+// Resume passes the units of a checkpoint to hand, which adds those that a worker may need again. After each batch, it
 // calls reached with the moment before which no unit is missing, so that workers judge units before the whole log is in
 // memory.
-func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func(order.Moment) error) error {
+func (l *Log) Resume(s State, hand func(*ingest.Unit) error, reached func(order.Moment) error) error {
 	for _, d := range s.Dropped {
 		l.dropped[d.Policy] = d.Before
 	}
@@ -330,7 +361,7 @@ func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func
 	return nil
 }
 
-func (l *unitLog) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit) error, reached func(order.Moment) error) error {
+func (l *Log) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit) error, reached func(order.Moment) error) error {
 	read, err := saved.DecodeUnitBatch(value)
 	if err != nil {
 		return fmt.Errorf("offset %d of the unit log: %w", offset, err)
@@ -349,9 +380,9 @@ func (l *unitLog) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit
 	} else {
 		l.less = true
 	}
-	l.at = order.Moment{TS: read.TS, Run: read.Run}
-	return reached(l.at)
+	l.At = order.Moment{TS: read.TS, Run: read.Run}
+	return reached(l.At)
 }
 
-// close releases the files of the log.
-func (l *unitLog) close() error { return l.spool.Close() }
+// Close releases the files of the log.
+func (l *Log) Close() error { return l.spool.Close() }
