@@ -18,6 +18,7 @@ type Merger struct {
 	batches *Batches
 	queues  map[ingest.Partition]*queue
 	waiting []*queue      // queues that are not empty, ordered by their first units
+	leaving []*queue      // queues with released units that their sources may still count
 	spent   []WaitingUnit // batch of the last unit released, if that was its last unit
 	last    int64         // latest end time released
 	late    int           // units released after one that ended later, since the last TakeLate
@@ -29,8 +30,12 @@ type queue struct {
 	head     int             // index of the first batch
 	next     int             // index of the first unit in the first batch
 	units    int
+	at       Moment              // of the first unit; copied because the unit itself is seldom in the CPU caches
 	from     source              // source of the last batch
 	released *ingest.AppliedUnit // last unit released; nil before the first
+
+	left  int   // units released that the source still counts
+	bytes int64 // their memory
 }
 
 // fewBatches is the maximum capacity that an empty queue keeps. It frees larger memory after a burst.
@@ -45,6 +50,9 @@ func (q *queue) push(batch []WaitingUnit) {
 		q.batches, q.head = q.batches[:n], 0
 	}
 	q.batches = append(q.batches, batch)
+	if q.units == 0 {
+		q.at = batch[0].at
+	}
 	q.units += len(batch)
 }
 
@@ -52,14 +60,26 @@ func (q *queue) push(batch []WaitingUnit) {
 func (q *queue) pop() (spent []WaitingUnit) {
 	q.units--
 	if q.next++; q.next < len(q.batches[q.head]) {
+		q.at = q.first().at
 		return nil
 	}
 	spent = q.batches[q.head]
 	q.batches[q.head] = nil
 	if q.head, q.next = q.head+1, 0; q.units == 0 {
 		q.clear()
+	} else {
+		q.at = q.first().at
 	}
 	return spent
+}
+
+// leave tells the source which units have been released. It is called for several units at once, because the counts are
+// in the caches of another core.
+func (q *queue) leave() {
+	if q.left > 0 {
+		q.from.Left(q.left, q.bytes)
+		q.left, q.bytes = 0, 0
+	}
 }
 
 func (q *queue) clear() {
@@ -86,7 +106,7 @@ type WaitingUnit struct {
 type source interface {
 	Revoked() bool // reports whether the units in transit are obsolete
 	Entered(bytes int64)
-	Left(bytes int64)
+	Left(units int, bytes int64)
 }
 
 // NewWaitingUnit returns a WaitingUnit for a unit.
@@ -142,7 +162,7 @@ func (w *WaitingUnit) In(memory *ingest.DecisionUnit) *ingest.Unit {
 
 // Left counts the unit as no longer in transit.
 func (w *WaitingUnit) Left() {
-	w.from.Left(w.bytes)
+	w.from.Left(1, w.bytes)
 }
 
 // NewMerger returns an empty merger. It returns the memory of batches to b.
@@ -179,6 +199,7 @@ func (m *Merger) add(of ingest.Partition, batch []WaitingUnit) {
 		m.queues[of] = q
 	}
 	if q.from != from {
+		q.leave()
 		q.from = from
 		q.clear()
 		m.forgetEmpty()
@@ -201,11 +222,21 @@ func (m *Merger) place(q *queue) {
 	m.waiting = slices.Insert(m.waiting, at, q)
 }
 
+// fewPartitions is the number of queues up to which comparing all of them is faster than a binary search.
+const fewPartitions = 8
+
 // advance moves the first queue in m.waiting, whose first unit has changed, to its new place.
 func (m *Merger) advance() {
-	q := m.waiting[0]
-	at, _ := slices.BinarySearchFunc(m.waiting[1:], q, inOrder)
-	copy(m.waiting, m.waiting[1:at+1])
+	q, rest := m.waiting[0], m.waiting[1:]
+	at := 0
+	if len(rest) > fewPartitions {
+		at, _ = slices.BinarySearchFunc(rest, q, inOrder)
+		copy(m.waiting, rest[:at])
+	} else {
+		for ; at < len(rest) && inOrder(rest[at], q) < 0; at++ {
+			m.waiting[at] = rest[at]
+		}
+	}
 	m.waiting[at] = q
 }
 
@@ -239,17 +270,24 @@ func (m *Merger) Release(low Moment) *WaitingUnit {
 		m.batches.Put(m.spent)
 		m.spent = nil
 	}
-	if len(m.waiting) == 0 || !m.waiting[0].first().at.Before(low) {
+	if len(m.waiting) == 0 || !m.waiting[0].at.Before(low) {
+		m.leave()
 		return nil
 	}
 	of := m.waiting[0]
 	first := of.first()
-	if m.spent = of.pop(); of.units == 0 {
+	if of.left == 0 {
+		m.leaving = append(m.leaving, of)
+	}
+	of.left, of.bytes = of.left+1, of.bytes+first.bytes
+	if m.spent = of.pop(); m.spent != nil {
+		of.leave()
+	}
+	if of.units == 0 {
 		m.waiting = slices.Delete(m.waiting, 0, 1)
 	} else {
 		m.advance()
 	}
-	first.Left()
 	if first.at.TS > 0 && first.at.TS < m.last && !first.isOpen() {
 		m.late++
 	}
@@ -259,6 +297,15 @@ func (m *Merger) Release(low Moment) *WaitingUnit {
 	}
 	*of.released = first.Place()
 	return first
+}
+
+// leave tells all sources which units have been released.
+func (m *Merger) leave() {
+	for _, q := range m.leaving {
+		q.leave()
+	}
+	clear(m.leaving)
+	m.leaving = m.leaving[:0]
 }
 
 // TakeLate returns the number of late units since the last call.
@@ -271,10 +318,15 @@ func (m *Merger) TakeLate() int {
 // inOrder compares queues by their first units. No two are equal, because each queue has a different partition. With
 // thousands of units per second, many end at the same time, so agents and episodes are compared only if needed.
 func inOrder(p, q *queue) int {
-	a, b := p.first(), q.first()
-	if at := a.at.compare(b.at); at != 0 {
-		return at
+	switch {
+	case p.at.TS < q.at.TS:
+		return -1
+	case p.at.TS > q.at.TS:
+		return 1
+	case p.at.Run != q.at.Run:
+		return cmp.Compare(p.at.Run, q.at.Run)
 	}
+	a, b := p.first(), q.first()
 	if agent := strings.Compare(a.Decision.Agent, b.Decision.Agent); agent != 0 {
 		return agent
 	}

@@ -297,6 +297,6 @@ type countedSource struct {
 	waiting int
 }
 
-func (s *countedSource) Revoked() bool { return s.revoked }
-func (s *countedSource) Entered(int64) { s.waiting++ }
-func (s *countedSource) Left(int64)    { s.waiting-- }
+func (s *countedSource) Revoked() bool           { return s.revoked }
+func (s *countedSource) Entered(int64)           { s.waiting++ }
+func (s *countedSource) Left(units int, _ int64) { s.waiting -= units }

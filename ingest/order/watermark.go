@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -113,7 +114,8 @@ type Watermarks struct {
 	// over is closed at the end of the generation. From then on, no more units are delivered, and the mark no longer
 	// moves. Otherwise, units of one partition would overtake those of another that remain for the next generation.
 	over   chan struct{}
-	closed Moment // mark at the end of the generation
+	ended  atomic.Bool // whether over is closed
+	closed Moment      // mark at the end of the generation
 }
 
 // Watermark describes how far one partition has been read.
@@ -137,8 +139,9 @@ func (w *Watermarks) Begin(partitions int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.marks)
-	if w.isOver() {
+	if w.Ending() {
 		w.over = make(chan struct{})
+		w.ended.Store(false)
 	}
 	w.grow(partitions)
 }
@@ -194,19 +197,10 @@ func (w *Watermarks) Revoke(partition int32) {
 func (w *Watermarks) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.isOver() {
+	if !w.Ending() {
 		w.closed = w.lowest()
 		close(w.over)
-	}
-}
-
-// isOver is like Ending. The caller must hold the lock.
-func (w *Watermarks) isOver() bool {
-	select {
-	case <-w.over:
-		return true
-	default:
-		return false
+		w.ended.Store(true)
 	}
 }
 
@@ -232,11 +226,7 @@ func (w *Watermarks) WhileOpen(ctx context.Context) (context.Context, context.Ca
 }
 
 // Ending reports whether the generation has ended and no other one has begun.
-func (w *Watermarks) Ending() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.isOver()
-}
+func (w *Watermarks) Ending() bool { return w.ended.Load() }
 
 // Advance reports that all units of a partition before at have been passed to their workers. A non-zero end means that,
 // at that time, the partition had been read to its end.
@@ -344,7 +334,7 @@ func (w *Watermarks) HoldsUp(partition int32) bool {
 func (w *Watermarks) Low() Moment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.isOver() {
+	if w.Ending() {
 		return w.closed
 	}
 	return w.lowest()
@@ -390,5 +380,5 @@ func (w *Watermarks) Current(now time.Time) bool {
 		}
 		assigned++
 	}
-	return assigned > 0 && !w.isOver()
+	return assigned > 0 && !w.Ending()
 }

@@ -1,4 +1,4 @@
-// Package unitlog keeps on disk the units of a partition that are not in the state of their policies for certain.
+// Package unitlog keeps on disk the units of a partition that may have to be judged again after a restart.
 package unitlog
 
 import (
@@ -33,8 +33,8 @@ const (
 	mostUnwritten   = 32 << 20
 )
 
-// Log keeps on disk the units of a partition that a worker may need again. They are in batches; each unit is
-// encoded once, when it arrives. The checkpoint of the partition names the batches by their offsets.
+// Log keeps on disk the units of a partition that a worker may need again. They are in batches; each unit is encoded
+// once, when it arrives. The checkpoint of the partition names the batches by their offsets.
 //
 // A batch is needed until both of the last two saves of the workers have applied all of its units. It is dropped once
 // no batch before it is needed, or none in its file. So a policy that cannot be saved keeps files that contain its own
@@ -71,6 +71,8 @@ type batch struct {
 	ends   []End
 	memory int64          // bytes of ends
 	places map[source]int // indexes into ends; nil once no more units are added
+	next   []int          // by index into ends, that of the unit that followed the last one; nil like places
+	at     int            // that of the last unit
 }
 
 // source is the source of the units of an End.
@@ -135,10 +137,31 @@ func (l *Log) Add(u *order.WaitingUnit) {
 	}
 }
 
-// add records that a batch contains a unit.
+// add records that a batch contains a unit. Sources often follow each other in the same order, so the map is seldom
+// needed.
 func (b *batch) add(u *order.WaitingUnit) {
 	policy, place := u.Group().Policy, u.Place()
-	from := source{policy, place.Pos.Partition, place.Reading}
+	if b.at < len(b.next) {
+		if at := b.next[b.at]; at < len(b.ends) && b.ends[at].isOf(policy, &place) {
+			b.ends[at].Last, b.at = place, at
+			return
+		}
+	}
+	at := b.placeOf(source{policy, place.Pos.Partition, place.Reading})
+	b.ends[at].Last = place
+	if b.at < len(b.next) {
+		b.next[b.at] = at
+	}
+	b.at = at
+}
+
+// isOf reports whether a unit has the same source.
+func (e *End) isOf(policy string, place *ingest.AppliedUnit) bool {
+	return e.Last.Pos.Partition == place.Pos.Partition && e.Last.Reading == place.Reading && e.Policy == policy
+}
+
+// placeOf returns the index of a source in b.ends. It adds a new source.
+func (b *batch) placeOf(from source) int {
 	at, known := b.places[from]
 	if !known {
 		if b.places == nil {
@@ -146,9 +169,10 @@ func (b *batch) add(u *order.WaitingUnit) {
 		}
 		at = len(b.ends)
 		b.places[from] = at
-		b.ends = append(b.ends, End{Policy: policy})
+		b.ends = append(b.ends, End{Policy: from.policy})
+		b.next = append(b.next, at)
 	}
-	b.ends[at].Last = place
+	return at
 }
 
 // pack makes a batch of the units since the last one.
@@ -164,14 +188,14 @@ func (l *Log) pack() error {
 	l.next.offset, l.next.bytes = offset, int64(len(packed))
 	l.keep(l.next)
 	clear(l.next.places)
-	l.next = batch{places: l.next.places}
+	l.next = batch{places: l.next.places, next: l.next.next[:0]}
 	l.packer.Clear()
 	l.memory.Store(0)
 	return nil
 }
 
 func (l *Log) keep(b batch) {
-	b.places = nil
+	b.places, b.next = nil, nil
 	b.ends = slices.Clone(b.ends) // the spare capacity from append would stay in memory for as long
 	b.memory = int64(len(b.ends)) * int64(unsafe.Sizeof(End{}))
 	l.ends.Add(b.memory)
@@ -270,7 +294,9 @@ func (b *batch) drop(policy string) {
 		return
 	}
 	clear(b.places)
+	b.next, b.at = b.next[:0], 0
 	for i, e := range b.ends {
+		b.next = append(b.next, i)
 		b.places[source{e.Policy, e.Last.Pos.Partition, e.Last.Reading}] = i
 	}
 }

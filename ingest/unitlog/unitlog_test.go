@@ -2,6 +2,8 @@ package unitlog
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -210,4 +212,38 @@ func logged(t *testing.T, dir string, s State) map[string]int {
 	}, func(order.Moment) error { return nil }))
 	must(t, l.Close())
 	return units
+}
+
+// The ends of a batch are those of its units in any order of sources, also after units of a policy are dropped.
+func TestEndsOfABatchAreItsLastUnits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 3))
+	for range 200 {
+		var b batch
+		want := map[source]ingest.AppliedUnit{}
+		inTurn, n := rng.IntN(2) == 0, 1+rng.IntN(6)
+		for i := range 100 {
+			which := i % n
+			if !inTurn || rng.IntN(20) == 0 {
+				which = rng.IntN(n)
+			}
+			u := &ingest.Unit{
+				Group: ingest.NewGroup(fmt.Sprint("policy-", which/2)), Reading: int64(rng.IntN(2)),
+				Pos: ingest.Position{Partition: ingest.Partition(which % 2), Offset: int64(i)},
+			}
+			w := order.NewWaitingUnit(u)
+			b.add(&w)
+			want[source{u.Group.Policy, u.Pos.Partition, u.Reading}] = w.Place()
+			if rng.IntN(40) == 0 {
+				b.drop(u.Group.Policy)
+				maps.DeleteFunc(want, func(s source, _ ingest.AppliedUnit) bool { return s.policy == u.Group.Policy })
+			}
+		}
+		got := map[source]ingest.AppliedUnit{}
+		for _, e := range b.ends {
+			got[source{e.Policy, e.Last.Pos.Partition, e.Last.Reading}] = e.Last
+		}
+		if len(b.ends) != len(want) || !maps.Equal(got, want) {
+			t.Fatalf("ends %v, want %v", got, want)
+		}
+	}
 }

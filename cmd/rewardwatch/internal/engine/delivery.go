@@ -36,6 +36,7 @@ type Delivery struct {
 	Log      zerolog.Logger
 	Known    map[string]*Route         // by policy
 	refused  map[string]bool           // policies without a baseline
+	recent   *Route                    // of the last unit
 	open     []*Route                  // routes with units that have not been passed on yet
 	Unsafe   []*ingest.Unit            // units that are in no log, and not in both of the last two saves of their workers
 	LastKept int                       // length of Unsafe at its last save
@@ -55,7 +56,8 @@ type Route struct {
 	worker  *RunningWorker
 	waiting atomic.Int64 // units in flight
 	open    []order.WaitingUnit
-	usual   int // number of units in the last batch that was passed on
+	usual   int    // number of units in the last batch that was passed on
+	next    *Route // of the unit that followed the last unit of this route
 }
 
 // Revoked implements order.Source.
@@ -68,8 +70,8 @@ func (w *Route) Entered(bytes int64) {
 }
 
 // Left implements order.Source.
-func (w *Route) Left(bytes int64) {
-	w.waiting.Add(-1)
+func (w *Route) Left(units int, bytes int64) {
+	w.waiting.Add(-int64(units))
 	w.From.waitingBytes.Add(-bytes)
 }
 
@@ -93,18 +95,9 @@ func (d *Delivery) Revoke() {
 // it. now is the current time by the clock that telemetry time is compared with. Without a log, the unit must not be a
 // decision.
 func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time, room func(context.Context, *Route) error) error {
-	w, err := d.route(ctx, u.Group().Policy)
-	switch {
-	case errors.Is(err, errForgotten):
-		return nil
-	case errors.Is(err, ErrUnmatched), errors.Is(err, errStreamLimit), errors.Is(err, errTenantPolicies), errors.Is(err, errNoBaseline):
-		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
-		return nil
-	case errors.Is(err, errPinned):
-		d.keep(u) // the generation has ended
-		return nil
-	case err != nil:
-		return err
+	w, err := d.follow(ctx, u.Group().Policy)
+	if err != nil {
+		return d.notHanded(u, err)
 	}
 	d.handed++
 	if err := room(ctx, w); err != nil {
@@ -122,6 +115,21 @@ func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time
 		return nil
 	}
 	return d.Flush(ctx)
+}
+
+// notHanded deals with a unit to which no route leads.
+func (d *Delivery) notHanded(u *order.WaitingUnit, err error) error {
+	switch {
+	case errors.Is(err, errForgotten):
+		return nil
+	case errors.Is(err, ErrUnmatched), errors.Is(err, errStreamLimit), errors.Is(err, errTenantPolicies), errors.Is(err, errNoBaseline):
+		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
+		return nil
+	case errors.Is(err, errPinned):
+		d.keep(u) // the generation has ended
+		return nil
+	}
+	return err
 }
 
 // Flush delivers the units that Hand has accepted. Call it before a watermark passes them.
@@ -198,6 +206,26 @@ func (d *Delivery) again(handOn func() error) error {
 	}
 	defer func() { d.first = nil }()
 	return handOn()
+}
+
+// follow is like route. The units of policies often arrive in the same order, so the route is mostly the one that
+// followed the last route before.
+func (d *Delivery) follow(ctx context.Context, policy string) (*Route, error) {
+	if last := d.recent; last != nil {
+		if w := last.next; w != nil && w.worker.Name == policy && !w.worker.isGone() {
+			d.recent = w
+			return w, nil
+		}
+	}
+	w, err := d.route(ctx, policy)
+	if err != nil {
+		return nil, err
+	}
+	if d.recent != nil {
+		d.recent.next = w
+	}
+	d.recent = w
+	return w, nil
 }
 
 // route returns the route to the worker of a policy. It retries while the policy's pinned baseline cannot be read, and

@@ -130,6 +130,9 @@ func (r *RunningWorker) isGone() bool {
 
 // letGo drops the route to a worker that has left, and the units that were kept for it.
 func (d *Delivery) letGo(policy string) {
+	if w := d.Known[policy]; w != nil {
+		w.next = nil // or routes to workers that have left would keep each other in memory
+	}
 	delete(d.Known, policy)
 	if d.units != nil {
 		d.units.Drop(policy)
