@@ -411,9 +411,9 @@ func (g *group) judgeStream(found []finding.Finding, s *stream.Stream, rule stri
 	return found
 }
 
-// watch raises an alarm if a branch has reached its threshold.
+// watch raises an alarm if a branch has reached its threshold, unless this may be a short fall while the policy learns.
 func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
-	if !s.Reached() {
+	if !s.Reached() || g.cfg.Learning.Learns() && !g.Incident && g.Blocks.Size == 0 && battery.MayPass(s, at.Ordinal) {
 		return
 	}
 	top, names := s.Leading()

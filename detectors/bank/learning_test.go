@@ -79,6 +79,49 @@ func TestSimLearningRaisesNoAlarm(t *testing.T) {
 	}
 }
 
+// While a policy learns, a fall of its return for a dozen episodes raises no alarm. A longer or larger fall does, as
+// does a fall of a frozen policy.
+func TestAShortFallWhileLearning(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		cfg   watch.Config
+		by    float64 // of the mean reward
+		units int
+		want  bool
+	}{
+		{"short, learning", learning(2000), .7, 12, false},
+		{"long, learning", learning(2000), .45, 60, true},
+		{"large, learning", learning(2000), 1.5, 25, true},
+		{"short, frozen", episodes(2000), .7, 12, true},
+	} {
+		a, p := newTrader(975), newBank(tt.cfg)
+		a.feed(p, 600)
+		a.mean -= tt.by
+		found := a.feed(p, tt.units)
+		if q := quantityOf(p, "return", "return"); !q.Reached() {
+			t.Errorf("%s: the fall does not reach a threshold", tt.name)
+		}
+		a.mean += tt.by
+		found = append(found, a.feed(p, 200)...)
+		if got := slices.Contains(alarmsIn(found), "return"); got != tt.want {
+			t.Errorf("%s: an alarm of the return: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// In blocks, a fall of the return raises an alarm at once, because 40 blocks can be thousands of decisions.
+func TestAShortFallInBlocksWhileLearning(t *testing.T) {
+	cfg := decisionsConfig()
+	cfg.Learning = watch.LearningContinuous
+	d, p := newDecider(976, 1, 1000), newBank(cfg)
+	d.accepted(t, p)
+	size := p.groups[0].Blocks.Size
+	d.shift = -1
+	if alarms := alarmsIn(d.feed(p, 30*size)); !slices.Contains(alarms, "return") {
+		t.Errorf("alarms of %q within 30 blocks, want one of the return", alarms)
+	}
+}
+
 // Signals that are only displayed use no branch and no budget, which leaves more to the others.
 func TestShownSignalsSpendNothing(t *testing.T) {
 	lowest := map[watch.Learning]float64{}

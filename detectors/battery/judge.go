@@ -11,7 +11,8 @@ import (
 )
 
 // Judge runs the tests of a frozen group without describing what they find. As long as no stream is in a telemetry
-// fault, it alarms at the same units as the group. Its walks are separate.
+// fault, it alarms at the same units as the group. If the policy learns, the group can raise alarms on the return later
+// than the judge, or not at all (MayPass). The judge's walks are separate.
 type Judge struct {
 	Tests   []*stream.Quantity
 	Columns []int // by test, the column of its values in a sample
