@@ -56,7 +56,7 @@ func TestAcceptedIncidentCloses(t *testing.T) {
 	if s := reset.summary(); !strings.Contains(s, "closed because the baseline was reset; collecting a new one") {
 		t.Errorf("summary of what a retraining has ended: %q", s)
 	}
-	if got := (Links{}).incidentAlert(&i).annotations["decisions"]; got != "accepted by bob at 2026-11-20T12:00:00Z: new prices" {
+	if got := (Links{}).incidentAlert(&i).annotations["decisions"]; got != "accepted by bob at 2026-11-20 12:00:00 UTC: new prices" {
 		t.Errorf("annotation %q", got)
 	}
 	if b.End(id, acceptance()) || b.End("none", acceptance()) || b.Mute(id, muteUntil(noon)) != nil || b.Mute("none", muteUntil(noon)) != nil {
@@ -111,7 +111,7 @@ func TestMuteEndsAtItsTime(t *testing.T) {
 	if got := b.Mute(id, again); got != nil {
 		t.Errorf("the same mute again changes %v", told(got))
 	}
-	if got := (Links{}).incidentAlert(changes[0].Incident); !got.resolved || got.annotations["decisions"] != "muted by alice at 2026-11-20T12:00:00Z until 2026-11-20T13:00:00Z: known" {
+	if got := (Links{}).incidentAlert(changes[0].Incident); !got.resolved || got.annotations["decisions"] != "muted by alice at 2026-11-20 12:00:00 UTC until 2026-11-20 13:00:00 UTC: known" {
 		t.Errorf("the alert of a muted incident is %+v", got)
 	}
 	if got := b.EndMutes(until.Add(-time.Second)); got != nil {
@@ -150,8 +150,8 @@ func TestUnmute(t *testing.T) {
 	if _, ended := changes[0].Incident.Ended(); ended {
 		t.Error("the end of a mute is taken for the end of the incident")
 	}
-	const want = "muted by alice at 2026-11-20T12:00:00Z until 2026-11-20T13:00:00Z: known\n" +
-		"unmuted by bob at 2026-11-20T12:01:00Z: the test is over"
+	const want = "muted by alice at 2026-11-20 12:00:00 UTC until 2026-11-20 13:00:00 UTC: known\n" +
+		"unmuted by bob at 2026-11-20 12:01:00 UTC: the test is over"
 	if a := (Links{}).incidentAlert(changes[0].Incident); a.resolved || a.annotations["decisions"] != want {
 		t.Errorf("the alert is resolved=%t, decisions %q", a.resolved, a.annotations["decisions"])
 	}

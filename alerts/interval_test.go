@@ -35,7 +35,7 @@ func TestOnsetInterval(t *testing.T) {
 			`{"first_unit":10,"last_unit":12,"first_ts":"1970-01-01T00:01:00Z","last_ts":"1970-01-01T00:01:20Z",` +
 				`"first_index":null,"last_index":null,` +
 				`"offsets":[{"partition":0,"first":7,"last":30},{"partition":3,"first":500,"last":610}]}`,
-			"between units 10 (1970-01-01T00:01:00Z) and 12 (1970-01-01T00:01:20Z)",
+			"between units 10 (1970-01-01 00:01:00 UTC) and 12 (1970-01-01 00:01:20 UTC)",
 		},
 		"one unit, of a state without offsets": {
 			Alarm{OnsetFrom: unit(10, 0, 5, 0), Onset: unit(10, 0, 5, 0), OnsetTo: unit(10, 0, 5, 0)},

@@ -34,15 +34,15 @@ func TestIncidentAlert(t *testing.T) {
 		t.Errorf("labels: %v", got.labels)
 	}
 	want := map[string]string{
-		"summary": `checkout{env="prod"}: return, reward have drifted from the baseline since 2027-01-15T08:01:30Z (cause: reward_function)`,
-		"description": `return now 12.25, was 21.5 (-1.85 baseline SD); SD now 5, was 5; over 9 episodes; since episode 92 (2027-01-15T08:01:32Z, ` +
+		"summary": `checkout{env="prod"}: return, reward have drifted from the baseline since 2027-01-15 08:01:30 UTC (cause: reward_function)`,
+		"description": `return now 12.25, was 21.5 (-1.85 baseline SD); SD now 5, was 5; over 9 episodes; since episode 92 (2027-01-15 08:01:32 UTC, ` +
 			`agent a-1, id e-92); score 1.02 (threshold 1) by location
-reward: step SD now 1, was 0; over 16 episodes; since episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); ` +
+reward: step SD now 1, was 0; over 16 episodes; since episode 90 (2027-01-15 08:01:30 UTC, agent a-1, id e-90); ` +
 			`score 1.235 (threshold 1) by spread, location; on a provisional baseline
-episode_length: resolved at episode 130 (2027-01-15T08:02:10Z, agent a-1, id e-130)`,
+episode_length: resolved at episode 130 (2027-01-15 08:02:10 UTC, agent a-1, id e-130)`,
 		"signals": "return, reward",
-		"since": "episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); with 90% confidence between episodes 85 " +
-			"(2027-01-15T08:01:25Z) and 93 (2027-01-15T08:01:33Z)",
+		"since": "episode 90 (2027-01-15 08:01:30 UTC, agent a-1, id e-90); with 90% confidence between episodes 85 " +
+			"(2027-01-15 08:01:25 UTC) and 93 (2027-01-15 08:01:33 UTC)",
 		"cause":    "reward_function",
 		"evidence": "reward_version changed from r7 to r8 at the onset",
 		"offsets":  "900 to 1069 of partition 0, 5 to 7 of partition 3",
@@ -71,16 +71,16 @@ func TestFaultAlert(t *testing.T) {
 	for streams, want := range map[string][2]string{
 		"return scale, reward duplicates": {
 			"return (scale), reward (duplicates)",
-			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). Signals with wrong values are not judged until 20 episodes (or blocks of steps) without the fault have arrived.",
+			"Since episode 10 (2027-01-15 08:00:10 UTC, agent a-1, id e-10). Signals with wrong values are not judged until 20 episodes (or blocks of steps) without the fault have arrived.",
 		},
 		"return late_steps, reward duplicates": {
 			"return (late_steps), reward (duplicates)",
-			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). " +
+			"Since episode 10 (2027-01-15 08:00:10 UTC, agent a-1, id e-10). " +
 				"Steps that arrive after the end of their episode are ignored. Episodes are judged without them.",
 		},
 		"return clock_skew, reward duplicates": {
 			"return (clock_skew), reward (duplicates)",
-			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). The values themselves are correct, so drift detection continues.",
+			"Since episode 10 (2027-01-15 08:00:10 UTC, agent a-1, id e-10). The values themselves are correct, so drift detection continues.",
 		},
 	} {
 		f := Fault{Group: prod, Since: unit(10, 0), Streams: map[string]string{}}
@@ -204,12 +204,12 @@ func TestSummaryTellsLaterSignalsApart(t *testing.T) {
 	action := drift("action", 200)
 	action.OnsetFrom, action.Onset, action.OnsetTo = unit(180, 0), unit(190, 0), unit(195, 0)
 	i := applied(b, drift("return", 100), action)[1].Incident
-	want := `checkout{env="prod"}: return has drifted from the baseline since 2027-01-15T08:01:32Z, later action (cause: `
+	want := `checkout{env="prod"}: return has drifted from the baseline since 2027-01-15 08:01:32 UTC, later action (cause: `
 	if got := i.summary(); !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	changes := applied(b, goes("return", finding.Drift, finding.OK, 230))
-	want = `checkout{env="prod"}: action has drifted from the baseline since 2027-01-15T08:03:10Z (cause: `
+	want = `checkout{env="prod"}: action has drifted from the baseline since 2027-01-15 08:03:10 UTC (cause: `
 	if got := changes[0].Incident.summary(); !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -571,10 +571,10 @@ func TestPushOverTheNetwork(t *testing.T) {
 	}
 	want := `POST /prefix/api/v2/alerts application/json
 [{"labels":{"alertname":"TelemetryFault","env":"prod","policy":"checkout","severity":"warning"},` +
-		`"annotations":{"dashboard_url":"https://grafana.example/d/rewardwatch-policy?var-policy=checkout","description":"Since episode 10 (2026-01-02T03:04:05Z, agent a-1, id e-10). Signals with wrong values are not ` +
+		`"annotations":{"dashboard_url":"https://grafana.example/d/rewardwatch-policy?var-policy=checkout","description":"Since episode 10 (2026-01-02 03:04:05 UTC, agent a-1, id e-10). Signals with wrong values are not ` +
 		`judged until 20 episodes (or blocks of steps) without the fault have arrived.",` +
 		`"runbook_url":"https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md#telemetryfault","signals":"return (constant)",` +
-		`"since":"episode 10 (2026-01-02T03:04:05Z, agent a-1, id e-10)",` +
+		`"since":"episode 10 (2026-01-02 03:04:05 UTC, agent a-1, id e-10)",` +
 		`"summary":"checkout{env=\"prod\"}: the telemetry of return (constant) is faulty"},"startsAt":"2026-01-02T03:04:05Z",`
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts/annotation"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
@@ -69,9 +68,9 @@ func (i *Incident) decisions() string {
 
 // String describes who decided what, when and why.
 func (d Decision) String() string {
-	s := fmt.Sprintf("%s by %s at %s", d.Kind, d.By, d.At.UTC().Format(time.RFC3339))
+	s := fmt.Sprintf("%s by %s at %s", d.Kind, d.By, finding.Stamp(d.At))
 	if d.Kind == Muted {
-		s += " until " + d.Until.UTC().Format(time.RFC3339)
+		s += " until " + finding.Stamp(d.Until)
 	}
 	return s + ": " + d.Why
 }

@@ -255,7 +255,7 @@ func (d drawing) masked() string {
 }
 
 var (
-	aTime   = regexp.MustCompile(`^(((\d{4}-)?\d\d-\d\d )?\d\d:\d\d(:\d\d)?|(a few seconds|an? \w+|\d+ \w+) ago)$`)
+	aTime   = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|(a few seconds|an? \w+|\d+ \w+) ago)$`)
 	aNumber = regexp.MustCompile(`^-?\d[\d.,]*( (K|Mil|ms|s|mins?|hours?))?`)
 	anID    = regexp.MustCompile(`^(rr_)?[0-9a-f]{16,}$`)
 )

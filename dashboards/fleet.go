@@ -155,10 +155,10 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	if s.single {
 		columns = slices.Concat(columns, []column{
 			labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(250))...),
-			valueColumnOf(0, "since", inUnit(toTheSecond), mapped(noClock()), inWidth(126)),
+			valueColumnOf(0, "since", inUnit(toTheSecond), mapped(noClock()), inWidth(170)),
 		}, narrow(s.labels...), []column{
 			{"changed", "version change", slices.Concat(mapped(noVersion()), atLeast(156))},
-			valueColumnOf(4, "version first seen", inUnit("time:HH:mm:ss"), ifAbsent("-"), inWidth(133)),
+			valueColumnOf(4, "seen after", inUnit("s"), ifAbsent("-"), inWidth(88)),
 			delivered, inConsole,
 		})
 	} else {
@@ -180,7 +180,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	description, queries := "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert.",
 		[]query{{expr: "1000 * " + onset}, {expr: ranks}, {expr: "1000 * " + onset}, {expr: delivery}}
 	if s.single {
-		description = "The drifting groups, with the estimated onset, the most likely cause, the versions that changed at the onset and when the new ones were first seen, and whether Alertmanager has accepted the alert."
+		description = "The drifting groups, with the estimated onset, the most likely cause, the versions that changed at the onset the time from the onset until the new ones were first seen, and whether Alertmanager has accepted the alert."
 		queries = append(queries, firstSeen(s), query{expr: "max by (" + key + ", changed) (" + s.of(alerts.MetricIncidentVersions) + ")"})
 	}
 	return rows("Open incidents", description+" If alerts are not pushed, Prometheus alerting rules send them. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
@@ -188,12 +188,15 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 		NoValue("No open incidents").Span(full)
 }
 
-// firstSeen returns the query for when the versions after the onset of each open incident were first seen, if any
-// version changed. Only the latest version exports this time, so the query looks for it in the whole time range.
+// firstSeen returns the query for the time from the onset of each open incident until the versions after it were first
+// seen, if any version changed. Only the latest version exports when it was first seen, so the query looks for it in the
+// whole time range.
 func firstSeen(s scope) query {
 	key := s.groups(versionLabels()...)
-	return query{expr: "1000 * max by (" + s.groups("incident", "changed") + ") (" + s.of(alerts.MetricIncidentVersions, `changed!="none"`) +
-		" * on (" + key + ") group_left () max by (" + key + ") (max_over_time(" + s.of(metrics.MetricVersionSince) + "[$__range])))"}
+	seen := "max by (" + s.groups("incident", "changed") + ") (" + s.of(alerts.MetricIncidentVersions, `changed!="none"`) +
+		" * on (" + key + ") group_left () max by (" + key + ") (max_over_time(" + s.of(metrics.MetricVersionSince) + "[$__range])))"
+	of := s.groups("incident")
+	return query{expr: seen + " - on (" + of + ") group_left () max by (" + of + ") (" + s.of(alerts.MetricIncidentOnset) + ")"}
 }
 
 // noVersion maps "none" to a text that says that no version changed.

@@ -269,3 +269,22 @@ func TestRatesAreSpelled(t *testing.T) {
 		}
 	}
 }
+
+// Times have the same form as in the console, or are relative to now.
+func TestTimesHaveOneFormat(t *testing.T) {
+	unit := regexp.MustCompile(`"(?:unit|value)":\s*"((?:time:|dateTime)[^"]*)"`)
+	found := 0
+	for file, d := range build(t, DefaultOptions()) {
+		for i, p := range d.Panels {
+			for _, m := range unit.FindAllStringSubmatch(string(d.raw[i]), -1) {
+				found++
+				if m[1] != toTheSecond && m[1] != "dateTimeFromNow" {
+					t.Errorf("%s: %q shows times in %s", file, p.Title, m[1])
+				}
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d times were found", found)
+	}
+}

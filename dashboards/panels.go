@@ -41,8 +41,8 @@ const (
 	deviations = "suffix:SD"
 )
 
-// toTheSecond is a time without the year, for tables that have no room for it.
-const toTheSecond = "time:MM-DD HH:mm:ss"
+// toTheSecond is Grafana's unit for times such as 2026-11-20 10:00:00, in the time zone of the dashboard.
+const toTheSecond = "dateTimeAsIso"
 
 // Names of colors that Grafana adapts to its theme.
 const (

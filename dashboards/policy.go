@@ -23,8 +23,8 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		WithVariable(signalVariable())
 	policyHeadline(d, s)
 	d.WithPanel(openIncidents(s).Height(5)).
-		WithPanel(moved(s).Span(15)).
-		WithPanel(done(s).Span(9)).
+		WithPanel(moved(s).Span(14)).
+		WithPanel(done(s).Span(10)).
 		WithPanel(meanOfSignal(s).Span(10)).
 		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached 1. "+untilResolved+" Telemetry fault: the telemetry cannot be judged. Drifting signals are on top.",
 			s, s.groups("signal"), s.legend("signal")).Span(14))
@@ -69,7 +69,7 @@ func done(s scope) *table.PanelBuilder {
 		s.of(alerts.MetricIncidentDecision, `decision="`+alerts.MuteEnds+`"`) + `, "what", "` + alerts.MuteEnds + `", "", "") - 0.001`
 	return rows("What was done", "Decisions on the latest incident and steps of the last retrain request, newest first, with the last of each kind. By: a user, `rewardwatch`, the target that accepted the request, or the retraining job. Click an entry to approve or reject requests in the console.",
 		[]column{
-			valueColumnOf(0, "at", inUnit(toTheSecond), inWidth(126)),
+			valueColumnOf(0, "at", inUnit(toTheSecond), inWidth(170)),
 			labelColumn("what", slices.Concat(mapped(deeds()), requestsInConsole("policy=${policy:percentencode}"), atLeast(163))...),
 			labelColumn("by", atLeast(103)...),
 		}, []order{{"Value #B", true}, {"what", false}},
@@ -115,16 +115,16 @@ func moved(s scope) *table.PanelBuilder {
 	mean := func(sample string) query {
 		return query{expr: by + s.of(metrics.MetricSignalMean, `sample="`+sample+`"`) + ")"}
 	}
-	measured := func(i int, title string, more ...[]dashboard.DynamicConfigValue) column {
-		return valueColumnOf(i, title, append([][]dashboard.DynamicConfigValue{inUnit("short"), inDecimals(2), ifAbsent("-"), inWidth(85)}, more...)...)
+	measured := func(i int, title string, width int, more ...[]dashboard.DynamicConfigValue) column {
+		return valueColumnOf(i, title, append([][]dashboard.DynamicConfigValue{inUnit("short"), inDecimals(2), ifAbsent("-"), inWidth(width)}, more...)...)
 	}
 	state := valueColumnOf(1, "state", mapped(stateNames()), []dashboard.DynamicConfigValue{filledCell("color-background")}, inWidth(112))
 	columns := slices.Concat(narrow(s.labels...), []column{
 		labelColumn("signal", atLeast(150)...), state,
-		measured(0, "score", inWidth(62), inLimits(steps(gray, step{1, red}))),
-		measured(2, "shift (SD)"), measured(3, "mean now"), measured(4, "baseline"),
+		measured(0, "score", 56, inLimits(steps(gray, step{1, red}))),
+		measured(2, "shift (SD)", 78), measured(3, "now", 66), measured(4, "baseline", 72),
 	})
-	return rows("What moved", "All signals, highest score first. Score: the highest score of the detectors; each raises an alarm at 1. "+untilResolved+" Shift: how far the mean of the last 200 episodes (or blocks) is from the baseline, in standard deviations of the baseline (how far values usually lie from its mean). Mean now: the mean of these 200. Baseline: the mean before the drift.",
+	return rows("What moved", "All signals, highest score first. Score: the highest score of the detectors; each raises an alarm at 1. "+untilResolved+" Shift: how far the mean of the last 200 episodes (or blocks) is from the baseline, in standard deviations of the baseline (how far values usually lie from its mean). Now: the mean of these 200. Baseline: the mean before the drift.",
 		columns, []order{{"Value #B", true}, {"Value #A", true}, {"signal", false}},
 		query{expr: by + s.of(metrics.MetricDetectorScore) + ")"},
 		query{expr: by + s.of(metrics.MetricStreamState) + ")"},
@@ -160,7 +160,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 		return "max by (" + s.groups() + ") (" + s.ofSignal(metric, matchers...) + ")"
 	}
 	columns := append(labelColumns(s.labels...), versionColumns()...)
-	columns = append(columns, valueColumnOf(0, "first seen", inUnit("dateTimeAsIso"), ifAbsent("no timestamps"), inWidth(180)))
+	columns = append(columns, valueColumnOf(0, "first seen", inUnit(toTheSecond), ifAbsent("no timestamps"), inWidth(180)))
 	for i, title := range []string{"mean", "SD", "shift (SD)", "score"} {
 		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(95)))
 	}

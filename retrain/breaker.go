@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
@@ -46,5 +47,5 @@ func (c BreakerConfig) decide(ctx context.Context, tx *ledger.Tx, policy string,
 		return ledger.Decision{}, err
 	}
 	return ledger.Decision{Reason: ledger.BreakerOpen, Detail: fmt.Sprintf("the last %d retrainings missed their contract or failed; paused until %s, or until a manually requested retraining meets its contract",
-		c.After, tripped[policy].UTC().Format(time.RFC3339))}, nil
+		c.After, finding.Stamp(tripped[policy]))}, nil
 }

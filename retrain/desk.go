@@ -310,7 +310,7 @@ func lasted(ctx context.Context, tx *ledger.Tx, inc alerts.Incident, t Trigger, 
 	}
 	again := opened.Add(time.Duration(t.Lasting))
 	if clock.Before(again) {
-		return ledger.Decision{Reason: ledger.NotLasted, Detail: "until " + again.UTC().Format(time.RFC3339), Again: again}, nil
+		return ledger.Decision{Reason: ledger.NotLasted, Detail: "until " + finding.Stamp(again), Again: again}, nil
 	}
 	return ledger.Decision{}, nil
 }
@@ -351,7 +351,7 @@ func (d *Desk) hold(ctx context.Context, tx *ledger.Tx, policy string, t Trigger
 		return ledger.Decision{}, err
 	}
 	if until := cooldownEnd(t, last); now.Before(until) {
-		return ledger.Decision{Reason: ledger.Cooldown, Detail: "until " + until.UTC().Format(time.RFC3339)}, nil
+		return ledger.Decision{Reason: ledger.Cooldown, Detail: "until " + finding.Stamp(until)}, nil
 	}
 	return d.cfg.Breaker.decide(ctx, tx, policy, now)
 }

@@ -224,7 +224,7 @@ func testCooldownAndOpenRequest(t *testing.T, on storage) {
 			t.Errorf("beside one whose job goes on: %+v, want open_request", d)
 		}
 		r.failJobs()
-		if d := r.consider(retraintest.Incident("i2", "ranker")); d.Reason != ledger.Cooldown || d.Detail != "until 2000-01-02T00:00:00Z" {
+		if d := r.consider(retraintest.Incident("i2", "ranker")); d.Reason != ledger.Cooldown || d.Detail != "until 2000-01-02 00:00:00 UTC" {
 			t.Errorf("after the job: %+v, want cooldown", d)
 		}
 		r.reopen()

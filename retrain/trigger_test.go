@@ -509,7 +509,7 @@ func testBreaker(t *testing.T, on storage) {
 		ended(wants(ledger.Opened).Request, ledger.StateMissed)
 		breaker(1)
 		held := wants(ledger.BreakerOpen)
-		if !strings.HasPrefix(held.Detail, "the last 2 retrainings missed their contract or failed; paused until 2000-01-01T01:") {
+		if !strings.HasPrefix(held.Detail, "the last 2 retrainings missed their contract or failed; paused until 2000-01-01 01:") {
 			t.Errorf("detail %q", held.Detail)
 		}
 		if d := r.consider(retraintest.Incident("other", "bidder")); d.Reason != ledger.Opened {

@@ -106,7 +106,7 @@ func arrows() map[string][]string {
 		"retrain/kubejob":              {"ingest", "retrain/training", "retrain/yamlfile"}, // for its rules for files with secrets
 		"retrain/experience":           {"ingest", "ingest/assemble", "ingest/recording"},
 		"retrain/expectation":          {"detectors", "ingest", "ingest/saved"},
-		"retrain/ledger":               {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // for orders and the answers of targets
+		"retrain/ledger":               {"alerts", "detectors/finding", "ingest", "retrain/recipe", "retrain/target"}, // for orders and the answers of targets
 		"retrain/ledgertest":           {"deploy/deploytest"},
 		"retrain/outcome":              {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                                                                                                          // reads units and baselines
 		"retrain/pipeline":             {"retrain/apiurl", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/machines", "retrain/pipeline/pattern", "retrain/pipeline/pins", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/pipeline/verdicts", "retrain/pipeline/wired", "retrain/pipeline/words", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service

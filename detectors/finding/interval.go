@@ -51,7 +51,7 @@ func when(ordinal int64, ts *time.Time) string {
 	if ts == nil {
 		return fmt.Sprint(ordinal)
 	}
-	return fmt.Sprintf("%d (%s)", ordinal, ts.Format(time.RFC3339))
+	return fmt.Sprintf("%d (%s)", ordinal, Stamp(*ts))
 }
 
 // timeOf returns nil for 0, which marks telemetry without a clock.

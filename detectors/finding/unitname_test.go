@@ -89,7 +89,7 @@ func TestUnitRefWords(t *testing.T) {
 		{UnitRef{Ordinal: 7}, UnitName{}, "unit 7", "unit 7"},
 		{UnitRef{Ordinal: 7}, Episodes(), "episode 7", "episode 7"},
 		{UnitRef{Ordinal: 7, Agent: "a-1"}, Blocks(20), "block 7 (agent a-1)", "block 7"},
-		{UnitRef{Ordinal: 7, TS: 1e9, Agent: "a-1", Episode: "e-7"}, UnitName{}, "episode 7 (1970-01-01T00:00:01Z, agent a-1, id e-7)", "1970-01-01T00:00:01Z"},
+		{UnitRef{Ordinal: 7, TS: 1e9, Agent: "a-1", Episode: "e-7"}, UnitName{}, "episode 7 (1970-01-01 00:00:01 UTC, agent a-1, id e-7)", "1970-01-01 00:00:01 UTC"},
 	} {
 		if got := c.ref.Words(c.name); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

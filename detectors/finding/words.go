@@ -49,7 +49,10 @@ func (u UnitRef) Moment(unit UnitName) string {
 	return clock(u.TS)
 }
 
-func clock(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
+// Stamp formats a time for people, in UTC and to the second. Data for programs has RFC 3339 instead.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func clock(ns int64) string { return Stamp(time.Unix(0, ns)) }
 
 // Words describes how far a quantity has moved, in its own unit of measurement and in standard deviations of the
 // baseline. unit is the name of the units counted.

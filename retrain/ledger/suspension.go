@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
 // How a suspended ledger is tried again: after which waits, each twice the previous one. If it fails again within
@@ -30,7 +32,7 @@ type SuspendedError struct {
 
 // Error implements error.
 func (e *SuspendedError) Error() string {
-	return fmt.Sprintf("the ledger of retrain requests has been unavailable since %s: %s", e.Since.UTC().Format(time.RFC3339), e.Why)
+	return fmt.Sprintf("the ledger of retrain requests has been unavailable since %s: %s", finding.Stamp(e.Since), e.Why)
 }
 
 // Is makes errors.Is find ErrSuspended.

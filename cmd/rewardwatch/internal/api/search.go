@@ -17,6 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -132,9 +133,9 @@ func readFilter(query url.Values) (f ledger.Filter, format string, err error) {
 		case texts[key] != nil:
 			*texts[key] = value
 		case times[key] != nil:
-			*times[key], err = time.Parse(time.RFC3339, value)
+			*times[key], err = words.ParseTime(value)
 			if err != nil {
-				return f, "", fmt.Errorf("%s must be a time such as 2026-11-20T10:00:00Z", key)
+				return f, "", fmt.Errorf("%s %w", key, err)
 			}
 		case key == "limit":
 			f.Limit, err = strconv.Atoi(value)

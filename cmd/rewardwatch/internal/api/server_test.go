@@ -186,7 +186,7 @@ func TestSuspendedLedgerIsTold(t *testing.T) {
 	s := quietServer(t, Config{}, &apitest.FixedView{Ledger: fmt.Errorf("list: %w", suspendedLedger)}, nil)
 	for _, path := range []string{"/api/v1/retrain-requests", "/api/v1/retrain-requests/rr_1", "/api/v1/deliveries"} {
 		w := ask(s, http.MethodGet, path)
-		want := "{\"error\":\"the ledger of retrain requests has been unavailable since 2026-11-23T12:00:00Z: its file is damaged\"}\n"
+		want := "{\"error\":\"the ledger of retrain requests has been unavailable since 2026-11-23 12:00:00 UTC: its file is damaged\"}\n"
 		if w.Code != http.StatusServiceUnavailable || w.Body.String() != want {
 			t.Errorf("%s gives %d %s", path, w.Code, w.Body)
 		}
@@ -210,7 +210,7 @@ func TestProbes(t *testing.T) {
 		{ready, http.MethodGet, "/-/healthy", http.StatusOK, "healthy\n"},
 		{ready, http.MethodGet, "/-/ready", http.StatusOK, "ready\n"},
 		{waiting, http.MethodGet, "/-/healthy", http.StatusOK, "healthy\n"},
-		{degraded, http.MethodGet, "/-/ready", http.StatusOK, "ready, but the ledger of retrain requests has been unavailable since 2026-11-23T12:00:00Z: its file is damaged\n"},
+		{degraded, http.MethodGet, "/-/ready", http.StatusOK, "ready, but the ledger of retrain requests has been unavailable since 2026-11-23 12:00:00 UTC: its file is damaged\n"},
 		{waiting, http.MethodGet, "/-/ready", http.StatusServiceUnavailable, "not ready: the group has not been joined\n"},
 		{ready, http.MethodGet, "/-/nowhere", http.StatusNotFound, `{"error":"unknown path: see GET /api/v1/openapi.json for all API paths"}` + "\n"},
 		{ready, http.MethodPost, "/api/v1/streams", http.StatusMethodNotAllowed, `{"error":"/api/v1/streams does not accept POST: use GET, HEAD"}` + "\n"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
 func baselineID(b *wire.Baseline) string {
@@ -47,5 +48,5 @@ func timeText(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return t.Format(time.RFC3339)
+	return words.Stamp(*t)
 }

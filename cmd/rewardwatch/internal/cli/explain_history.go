@@ -97,7 +97,7 @@ func plotOf(h *wire.History, onset finding.UnitRef, unit finding.UnitName) cours
 	}
 	name := func(x float64) string {
 		if clock {
-			return words.Time(time.Unix(0, int64(x)))
+			return words.Stamp(time.Unix(0, int64(x)))
 		}
 		return fmt.Sprintf("%s %.0f", unit.One(), x)
 	}

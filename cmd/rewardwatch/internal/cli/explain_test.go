@@ -141,7 +141,7 @@ func TestSimExplainOfAReplay(t *testing.T) {
 	for _, a := range parseReplay(t, printed).alarms {
 		if a.Signal == "return" {
 			of := runVerb("explain", a.ID, "--from", alarms).out
-			if !strings.Contains(of, "RETURN over time: • rolling mean") || !strings.Contains(of, "┆ environment 2 since 2026-11-20T11:02:") || !strings.Contains(of, "│ onset, ┆ new version") {
+			if !strings.Contains(of, "RETURN over time: • rolling mean") || !strings.Contains(of, "┆ environment 2 since 2026-11-20 11:02:") || !strings.Contains(of, "│ onset, ┆ new version") {
 				t.Errorf("the return is not drawn over time with its changes of version:\n%s", of)
 			}
 			break

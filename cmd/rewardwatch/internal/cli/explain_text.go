@@ -251,7 +251,7 @@ func (s *storyJSON) incidentText(p terminal.Paint, most int) string {
 		head += ", severity " + string(i.Severity)
 	}
 	if i.MutedUntil != nil {
-		head += ", muted until " + words.Time(*i.MutedUntil)
+		head += ", muted until " + words.Stamp(*i.MutedUntil)
 	}
 	rows := [][]string{{"ALARM", "SIGNAL", terminal.StateColumn, "SCORE", "SINCE", "CHANGE"}}
 	for k := range i.Alarms {
@@ -272,7 +272,7 @@ func (s *storyJSON) incidentText(p terminal.Paint, most int) string {
 
 // orderText describes the order of a request, and its result.
 func orderText(q ledger.Request) string {
-	s := fmt.Sprintf("%s %s by recipe %s for target %s, at %s: %s", words.Plain(q.Kind), q.ID, terminal.Dash(q.Recipe), q.Target, words.Time(q.OpenedAt), words.StateOf(q))
+	s := fmt.Sprintf("%s %s by recipe %s for target %s, at %s: %s", words.Plain(q.Kind), q.ID, terminal.Dash(q.Recipe), q.Target, words.Stamp(q.OpenedAt), words.StateOf(q))
 	if q.NewVersion != "" {
 		s += ", new version " + q.NewVersion
 	}

@@ -124,7 +124,7 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 		presets = append(presets, preset.For)
 	}
 	completeFlag(cmd, "for", completeWords(presets))
-	cmd.Flags().StringVar(&until, "until", "", "time at which the mute ends, such as 2026-11-20T18:00:00Z")
+	cmd.Flags().StringVar(&until, "until", "", "time at which the mute ends, such as \"2026-11-20 18:00:00 UTC\"")
 	return cmd
 }
 
@@ -156,9 +156,9 @@ func (o *muteOrder) set(until, duration string) error {
 		o.For = &duration
 		return nil
 	}
-	t, err := time.Parse(time.RFC3339, until)
+	t, err := words.ParseTime(until)
 	if err != nil {
-		return fmt.Errorf("--until %q is not a time such as 2026-11-20T18:00:00Z", until)
+		return fmt.Errorf("--until %q %w", until, err)
 	}
 	o.Until = &t
 	return nil
@@ -211,7 +211,7 @@ func listIncidents(ctx context.Context, c *terminal.Console, service *client.Cli
 func (i *shownIncident) state() string {
 	switch {
 	case i.MutedUntil != nil:
-		return "muted until " + i.MutedUntil.Format(time.RFC3339)
+		return "muted until " + words.Stamp(*i.MutedUntil)
 	case i.State == "closed":
 		for _, d := range slices.Backward(i.Decisions) {
 			if d.Decision.Ends() {

@@ -159,7 +159,7 @@ func TestVerbsOfPeopleSayWhatIsWrong(t *testing.T) {
 		"no reason":          {append([]string{"incident", "accept", "i1", "--by", "alice"}, flags...), "--why must be set to a reason that others can understand"},
 		"nobody":             {append([]string{"incident", "accept", "i1", "--by", "", "--why", "x"}, flags...), "--by must be set to your name"},
 		"no time":            {append([]string{"incident", "mute", "i1"}, append(flags, decide...)...), "with either --for or --until"},
-		"bad time":           {append([]string{"incident", "mute", "i1", "--until", "soon"}, append(flags, decide...)...), `--until "soon" is not a time`},
+		"bad time":           {append([]string{"incident", "mute", "i1", "--until", "soon"}, append(flags, decide...)...), `--until "soon" must be a time such as`},
 		"bad duration":       {append([]string{"incident", "mute", "i1", "--for", "soon"}, append(flags, decide...)...), `invalid duration "soon": use a number and a unit, such as 4h or 2d`},
 		"closed":             {append([]string{"incident", "accept", "i1"}, append(flags, decide...)...), "(409 Conflict): the incident is already closed"},
 		"unknown":            {append([]string{"incident", "show", "../streams"}, flags...), "../streams: incident not found"},

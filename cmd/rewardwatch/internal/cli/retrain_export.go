@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 	"github.com/rewardwatch/rewardwatch/retrain/experience"
@@ -61,7 +62,7 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file with the ingest section for the telemetry (required)")
 	cmd.Flags().Var(&o.data, "data", "data to write: drifted, baseline or both")
-	cmd.Flags().Var(&o.until, "until", "end of the drifted data, if later than the request's offsets: now, or a time such as 2026-11-20T10:00:00Z")
+	cmd.Flags().Var(&o.until, "until", "end of the drifted data, if later than the request's offsets: now, or a time such as \"2026-11-20 10:00:00 UTC\"")
 	cmd.Flags().Var(&o.format, "format", "output format: ndjson or parquet")
 	cmd.Flags().StringVar(&o.out, "out", "", "file to write, created only when complete (default: standard output)")
 	completeFlag(cmd, "data", completeWords(o.data.of))
@@ -105,8 +106,8 @@ func (u *until) Set(s string) (err error) {
 	if s == "now" {
 		return nil
 	}
-	if u.at, err = time.Parse(time.RFC3339, s); err != nil {
-		return errors.New("must be now or a time such as 2026-11-20T10:00:00Z")
+	if u.at, err = words.ParseTime(s); err != nil {
+		return errors.New("must be now or " + words.TimeForms)
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (u *until) String() string {
 	case u.at.IsZero():
 		return "now"
 	}
-	return u.at.Format(time.RFC3339)
+	return words.Stamp(u.at)
 }
 
 // Type names the flag's value in the help.

@@ -146,7 +146,7 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 		"unknown request":  {[]string{"rr_unknown"}, flags, "rr_unknown: request not found"},
 		"unknown data":     {[]string{"rr_1", "--data", "all"}, flags, `invalid argument "all" for "--data" flag: must be drifted, baseline or both`},
 		"unknown format":   {[]string{"rr_1", "--format", "csv"}, flags, `invalid argument "csv" for "--format" flag: must be ndjson or parquet`},
-		"unknown time":     {[]string{"rr_1", "--until", "tomorrow"}, flags, `invalid argument "tomorrow" for "--until" flag: must be now or a time such as 2026-11-20T10:00:00Z`},
+		"unknown time":     {[]string{"rr_1", "--until", "tomorrow"}, flags, `invalid argument "tomorrow" for "--until" flag: must be now or a time such as "2026-11-20 18:00:00 UTC" or 2026-11-20T18:00:00Z`},
 		"until of nothing": {[]string{"rr_1", "--data", "baseline", "--until", "now"}, flags, "--until extends the drifted data and cannot be combined with --data baseline"},
 		"no offsets":       {[]string{"rr_none"}, flags, "request rr_none contains no offsets for the baseline or the drifted data"},
 		"no incident":      {[]string{"rr_weekly"}, flags, "request rr_weekly was opened by a schedule, not for an incident, so it contains no offsets. "},

@@ -88,7 +88,7 @@ func searchFlags(cmd *cobra.Command, service *client.Client) func(context.Contex
 		{"recipe", "show only requests with this recipe"},
 		{"parent", "show only the next request for the policy of the request with this id"},
 		{"parameter", "show only requests with this config value, such as optimizer.lr=0.001"},
-		{"since", "show only requests opened at or after this time, such as 2026-11-20T10:00:00Z"},
+		{"since", "show only requests opened at or after this time, such as \"2026-11-20 10:00:00 UTC\""},
 		{"until", "show only requests opened before this time"},
 	} {
 		values[flag.name] = cmd.Flags().String(flag.name, "", flag.usage)
@@ -278,7 +278,7 @@ func listRequests(ctx context.Context, c *terminal.Console, service *client.Clie
 	}
 	rows := [][]string{{"REQUEST", "STATE", "POLICY", "RECIPE", "REQUESTED BY", "OPENED", "WAITING FOR"}}
 	for _, q := range requests {
-		rows = append(rows, []string{q.ID, words.StateOf(q.Request), q.Policy, q.Recipe, originText(q.Request), words.Time(q.OpenedAt), words.WaitsFor(q.Request)})
+		rows = append(rows, []string{q.ID, words.StateOf(q.Request), q.Policy, q.Recipe, originText(q.Request), words.Stamp(q.OpenedAt), words.WaitsFor(q.Request)})
 	}
 	return terminal.PrintTable(c.Out, rows)
 }
@@ -333,7 +333,7 @@ func (q *shownRequest) text(w io.Writer) error {
 	}
 	add("signals", strings.Join(order.Signals, ", "))
 	add("objective", order.Contract.Objective)
-	add("hypothesis", order.Contract.Hypothesis)
+	add("hypothesis", words.Stamped(order.Contract.Hypothesis))
 	add("expected", order.Contract.Expected.Told())
 	add("owner", order.Contract.Owner)
 	return terminal.PrintTable(w, rows)
@@ -345,12 +345,12 @@ func (s *requestStory) text(w io.Writer) error {
 	}
 	history := [][]string{{"AT", "STATE", "BY", "WHY"}}
 	for _, h := range s.History {
-		history = append(history, []string{words.Time(h.At), words.StepOf(s.Request.Request, h.State), h.By, h.Reason})
+		history = append(history, []string{words.Stamp(h.At), words.StepOf(s.Request.Request, h.State), h.By, h.Reason})
 	}
 	deliveries := [][]string{{"ATTEMPT", "STARTED", "TOOK", "TARGET", "RESULT", "STATUS", "ERROR"}}
 	for _, d := range slices.Backward(s.Deliveries) {
 		deliveries = append(deliveries, []string{
-			strconv.Itoa(d.Attempt), words.Time(d.StartedAt), words.Took(d), d.Target, string(d.Result), words.Status(d.Status), d.Error,
+			strconv.Itoa(d.Attempt), words.Stamp(d.StartedAt), words.Took(d), d.Target, string(d.Result), words.Status(d.Status), d.Error,
 		})
 	}
 	for _, rows := range [][][]string{s.config(), history, deliveries} {

@@ -256,10 +256,7 @@ func (c *Console) carryOutOrder(r *http.Request, i *alerts.Incident, order strin
 // muteEnd returns the end of a mute: after a preset duration, or at a time in UTC.
 func muteEnd(preset, until string, now time.Time) (time.Time, error) {
 	until = strings.TrimSpace(until)
-	end, err := time.Parse("2006-01-02 15:04", until)
-	if err != nil {
-		end, err = time.Parse(time.RFC3339, until)
-	}
+	end, err := words.ParseTime(until)
 	if preset != "" {
 		var d model.Duration
 		d, err = model.ParseDuration(preset)

@@ -36,10 +36,10 @@ func TestHeadlineTellsLaterSignalsApart(t *testing.T) {
 		i    alerts.Incident
 		want string
 	}{
-		"open":            {open, "return has drifted from the baseline since 2026-11-20T08:00:05Z. Later: action, from 2026-11-20T08:12:05Z. "},
-		"closed":          {over, "return and outcome.conversion drifted from the baseline, starting at 2026-11-20T08:00:05Z. Later: action, from 2026-11-20T08:12:05Z. "},
-		"only later ones": {lasting, "action has drifted from the baseline since 2026-11-20T08:12:05Z. "},
-		"none later":      {someIncident(), "return has drifted from the baseline since 2026-11-20T08:00:05Z. "},
+		"open":            {open, "return has drifted from the baseline since 2026-11-20 08:00:05 UTC. Later: action, from 2026-11-20 08:12:05 UTC. "},
+		"closed":          {over, "return and outcome.conversion drifted from the baseline, starting at 2026-11-20 08:00:05 UTC. Later: action, from 2026-11-20 08:12:05 UTC. "},
+		"only later ones": {lasting, "action has drifted from the baseline since 2026-11-20 08:12:05 UTC. "},
+		"none later":      {someIncident(), "return has drifted from the baseline since 2026-11-20 08:00:05 UTC. "},
 	} {
 		if got := lead(&c.i, ""); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -74,7 +74,7 @@ func TestEvidenceSaysOfWhichOnset(t *testing.T) {
 	v.incidents = []alerts.Incident{i}
 	page := get(consoleOf(v, nil), "/incidents/"+i.ID)
 	for _, want := range []string{
-		string(times("This is about the onset at 2026-11-20T08:00:05Z. Later: action, from 2026-11-20T08:12:05Z.")),
+		string(times("This is about the onset at 2026-11-20 08:00:05 UTC. Later: action, from 2026-11-20 08:12:05 UTC.")),
 		`<dt>policy</dt><dd><bdi>v1</bdi> <span class="none">unchanged</span><br>later <b><bdi>v2</bdi></b>`,
 	} {
 		if !strings.Contains(page.Body.String(), want) {

@@ -15,5 +15,5 @@ func times(text string) template.HTML {
 
 func timeElement(at time.Time) string {
 	text := words.Stamp(at)
-	return `<time datetime="` + words.Time(at) + `" title="` + text + `">` + text + `</time>`
+	return `<time datetime="` + at.UTC().Format(time.RFC3339) + `" title="` + text + `">` + text + `</time>`
 }

@@ -10,7 +10,7 @@ import (
 // Number is a float that JSON can represent.
 type Number = finding.Number
 
-// Instant is a time in Unix nanoseconds, written as RFC 3339 in UTC.
+// Instant is a time in Unix nanoseconds, written to JSON as RFC 3339 in UTC.
 type Instant int64
 
 // At returns nil for 0, which denotes telemetry without a clock.
@@ -21,11 +21,13 @@ func At(ns int64) *Instant {
 	return new(Instant(ns))
 }
 
-// String returns RFC 3339 with as many decimals as necessary.
-func (i Instant) String() string { return words.Instant(int64(i)) }
+// String formats the time for people.
+func (i Instant) String() string { return words.Stamp(time.Unix(0, int64(i))) }
 
-// MarshalText writes the same as String.
-func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+// MarshalText writes RFC 3339 with as many decimals as necessary.
+func (i Instant) MarshalText() ([]byte, error) {
+	return time.Unix(0, int64(i)).UTC().AppendFormat(nil, time.RFC3339Nano), nil
+}
 
 // UnmarshalText parses the output of MarshalText.
 func (i *Instant) UnmarshalText(text []byte) error {

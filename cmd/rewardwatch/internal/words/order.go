@@ -105,7 +105,7 @@ func WaitsFor(q ledger.Request) string {
 	default:
 		return ""
 	}
-	return what + " (times out at " + Time(q.DueAt) + ")"
+	return what + " (times out at " + Stamp(q.DueAt) + ")"
 }
 
 // Decided is a person's decision or comment, and its time.

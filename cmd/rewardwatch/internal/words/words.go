@@ -76,14 +76,8 @@ func Grouped(n int64) string {
 	return s
 }
 
-// Time formats a time for people.
-func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// Stamp formats a time of an event for people, to the second. It is the one format of such times.
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// Instant formats a time in Unix nanoseconds as RFC 3339 in UTC, with as many decimals as necessary.
-func Instant(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+// Stamp formats a time for people, to the second (finding.Stamp). It is the one format of such times.
+func Stamp(t time.Time) string { return finding.Stamp(t) }
 
 // Sparkline draws values, which are finite, as a row of characters from the lowest to the highest.
 func Sparkline(values []float64) string {
