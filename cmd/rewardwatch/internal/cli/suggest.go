@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,18 +54,43 @@ func refuseUnknown(root *cobra.Command) {
 	}
 }
 
+// unknownCommand returns an error that suggests the commands of that name elsewhere, the subcommand with the most similar
+// name, or the commands elsewhere with the most similar name.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	var known []string
+	var near []string
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
-			known = append(known, c.Name())
+			near = append(near, c.Name())
+		}
+	}
+	paths := map[string][]string{}
+	addPaths(paths, cmd.Root(), "")
+	found := paths[name]
+	if len(found) == 0 {
+		if best := nearest.Of(name, slices.Values(near)); best != "" {
+			found = []string{best}
+		} else {
+			found = paths[nearest.Of(name, slices.Values(slices.Sorted(maps.Keys(paths))))]
 		}
 	}
 	err := fmt.Errorf("unknown command %q for %q", name, cmd.CommandPath())
-	if best := nearest.Of(name, slices.Values(known)); best != "" {
-		return fmt.Errorf("%w (did you mean %s?)", err, best)
+	if len(found) == 0 {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w (did you mean %s?)", err, strings.Join(found, " or "))
+}
+
+// addPaths adds the commands below a command that have no subcommands, by name. The prefix is what a user types before.
+func addPaths(paths map[string][]string, cmd *cobra.Command, prefix string) {
+	for _, c := range cmd.Commands() {
+		switch {
+		case !c.IsAvailableCommand():
+		case c.HasSubCommands():
+			addPaths(paths, c, prefix+c.Name()+" ")
+		default:
+			paths[c.Name()] = append(paths[c.Name()], prefix+c.Name())
+		}
+	}
 }
 
 // helpWidth is the width of a small terminal.
