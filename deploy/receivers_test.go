@@ -140,6 +140,7 @@ func TestE2EPage(t *testing.T) {
 			"summary": "checkout: return fell", "description": "return fell by 1.2 SD", "cause": "environment",
 			"incident_url": "https://rw.example/incidents/6dcbf0b8c1d2e3f4", "mute_url": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act",
 			"dashboard_url": "https://grafana.example/d/rewardwatch-policy?var-policy=checkout", "runbook_url": "https://docs.example/runbooks#rewarddrift",
+			"approval_url": "https://rw.example/retrain/rr_1/decide?token=a.b",
 		},
 	}
 	am.postAlerts(t, alert)
@@ -153,6 +154,7 @@ func TestE2EPage(t *testing.T) {
 	want := map[string]string{
 		"Incident": "https://rw.example/incidents/6dcbf0b8c1d2e3f4", "Mute": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act",
 		"Dashboard": "https://grafana.example/d/rewardwatch-policy?var-policy=checkout", "Runbook": "https://docs.example/runbooks#rewarddrift",
+		"Approve or reject": "https://rw.example/retrain/rr_1/decide?token=a.b",
 	}
 	if got := e.links(); !maps.Equal(got, want) {
 		t.Errorf("links %v, want %v", got, want)
@@ -459,7 +461,7 @@ func TestE2EEveryChannelLeadsSomewhere(t *testing.T) {
 				got := renderedText(t, text, string(data))
 				a := tt.alert.Annotations
 				wanted := []string{tt.state + " ", a["summary"], a["description"], a["runbook_url"], a["dashboard_url"], a["mute_url"], a["incident_url"]}
-				if name == "approval" && receiver != "pager" { // it only pages for critical incidents
+				if name == "approval" {
 					wanted = append(wanted, a["approval_url"])
 				}
 				if name == "firing" {
