@@ -15,24 +15,25 @@ const clearlyMoved = 4
 // clearly reports whether a quantity with this z score has clearly moved.
 func clearly(z float64) bool { return math.Abs(z) >= clearlyMoved }
 
-// Headline returns the most important alarm: firing alarms come before resolved ones, then alarms are ordered by the
-// rank of the signal, the rank of the quantity, and time. The incident must have at least one alarm.
+// Headline returns the most important alarm (ByImportance). The incident must have at least one alarm.
 func (i *Incident) Headline() *Alarm { return first(pointers(i.Alarms)) }
 
 // first returns the most important alarm. There must be at least one.
-func first(alarms []*Alarm) *Alarm {
-	return slices.MinFunc(alarms, func(a, b *Alarm) int {
-		if a.Resolved != b.Resolved {
-			if a.Resolved {
-				return 1
-			}
-			return -1
+func first(alarms []*Alarm) *Alarm { return slices.MinFunc(alarms, ByImportance) }
+
+// ByImportance compares two alarms, for sorting: firing alarms come before resolved ones, then alarms are ordered by the
+// rank of the signal, the rank of the quantity, and time.
+func ByImportance(a, b *Alarm) int {
+	if a.Resolved != b.Resolved {
+		if a.Resolved {
+			return 1
 		}
-		return cmp.Or(
-			cmp.Compare(signals.Rank(a.Signal), signals.Rank(b.Signal)),
-			cmp.Compare(signals.QuantityRank(a.Signal, a.Effect.Quantity), signals.QuantityRank(b.Signal, b.Effect.Quantity)),
-			cmp.Compare(a.Onset.Ordinal, b.Onset.Ordinal))
-	})
+		return -1
+	}
+	return cmp.Or(
+		cmp.Compare(signals.Rank(a.Signal), signals.Rank(b.Signal)),
+		cmp.Compare(signals.QuantityRank(a.Signal, a.Effect.Quantity), signals.QuantityRank(b.Signal, b.Effect.Quantity)),
+		cmp.Compare(a.Onset.Ordinal, b.Onset.Ordinal))
 }
 
 func pointers(alarms []Alarm) []*Alarm {

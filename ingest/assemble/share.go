@@ -13,7 +13,7 @@ type share struct {
 }
 
 // ranking finds the policy with the most episodes, so that this policy makes room and others are not affected. A share
-// that decreases is only ranked again when it is looked at, so one-step episodes cost nothing.
+// that decreases is only ranked again when it is read, so one-step episodes cost nothing.
 type ranking struct {
 	of       func(*policy) *share
 	policies []*policy // a heap

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ import (
 
 // explainOptions are the flags of explain.
 type explainOptions struct {
-	from, scores string
+	from, scores, signal string
 }
 
 func newExplainCommand(c *terminal.Console) *cobra.Command {
@@ -36,8 +37,9 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 		Use:   "explain ALARM",
 		Short: "Explain an alarm",
 		Long: "Shows what drifted, by how much, since when, why, and in which records. Also shows small plots, the decisions made,\n" +
-			"and the retrain requests. ALARM is the id of an alarm or incident, or a unique prefix of one. The alarm is read from a\n" +
-			"running service or, with --from, from the output of replay --output json.",
+			"and the retrain requests. ALARM is the id of an alarm or incident, or a unique prefix of one. Of an incident, the alarm\n" +
+			"in its headline is explained, or the one of --signal. It is read from a running service or, with --from, from the\n" +
+			"output of replay --output json.",
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		Example: "  rewardwatch explain 6dcbf0b8\n" +
 			"  rewardwatch replay --output json --scores scores.ndjson events.ndjson >alarms.ndjson\n" +
@@ -49,6 +51,8 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 	}
 	service.Flags(cmd)
 	cmd.Flags().StringVar(&o.from, "from", "", "output file of replay --output json, used instead of a running service; - for standard input")
+	cmd.Flags().StringVar(&o.signal, "signal", "", "explain the alarm of this signal in the incident")
+	completeFlag(cmd, "signal", completeSignals(service))
 	cmd.Flags().StringVar(&o.scores, "scores", "", "output file of replay --scores, for the plot of the score")
 	return cmd
 }
@@ -61,7 +65,7 @@ func runExplain(ctx context.Context, c *terminal.Console, service *client.Client
 	if err != nil {
 		return err
 	}
-	s, err := told.story(id)
+	s, err := told.story(id, o.signal)
 	if err != nil {
 		return err
 	}
@@ -113,8 +117,8 @@ func (o *explainOptions) known(ctx context.Context, c *terminal.Console, service
 }
 
 // story finds an alarm by its id, by the id of its incident, or by an unambiguous prefix. An incident has the id of its
-// first alarm, so both mean the same.
-func (k knownIncidents) story(id string) (*storyJSON, error) {
+// first alarm: such an id means the incident.
+func (k knownIncidents) story(id, signal string) (*storyJSON, error) {
 	var known []string
 	for i := range k {
 		known = append(known, idsOf(&k[i])...)
@@ -126,7 +130,7 @@ func (k knownIncidents) story(id string) (*storyJSON, error) {
 	case err != nil:
 		return nil, err
 	}
-	return k.storyOf(full), nil
+	return k.storyOf(full, signal)
 }
 
 // idsOf returns the ids of an incident and of its alarms.
@@ -138,22 +142,50 @@ func idsOf(i *wire.Incident) (ids []string) {
 	return ids
 }
 
-// storyOf returns the story of the alarm with an id, or of the first alarm of the incident with that id.
-func (k knownIncidents) storyOf(id string) *storyJSON {
-	for n := range k {
-		i := &k[n]
-		at := slices.IndexFunc(i.Alarms, func(a wire.Alarm) bool { return a.ID == id })
-		if at < 0 && i.ID == id && len(i.Alarms) > 0 {
-			at = 0
+// storyOf returns the story of an alarm: of the foremost one of a signal in the incident that has an id or contains the
+// alarm with that id. Without a signal, it is the alarm with the id, or the foremost one of the incident.
+func (k knownIncidents) storyOf(id, signal string) (*storyJSON, error) {
+	i := &k[slices.IndexFunc(k, func(i wire.Incident) bool { return slices.Contains(idsOf(&i), id) })]
+	wanted := func(a alerts.Alarm) bool { return a.ID == id }
+	switch {
+	case signal != "":
+		wanted = func(a alerts.Alarm) bool { return a.Signal == signal }
+	case i.ID == id:
+		wanted = func(alerts.Alarm) bool { return true }
+	}
+	foremost := foremostFirst(i.Alarms)
+	at := slices.IndexFunc(foremost, wanted)
+	switch {
+	case at < 0 && signal != "":
+		return nil, fmt.Errorf("incident %s has no alarm of signal %q", i.ID, signal)
+	case at < 0:
+		return nil, fmt.Errorf("incident %s has no alarms", i.ID)
+	}
+	of := slices.IndexFunc(i.Alarms, func(a wire.Alarm) bool { return a.ID == foremost[at].ID })
+	return &storyJSON{
+		Event: "story", Alarm: i.Alarms[of], Incident: i, Requests: []*shownRequest{}, Scores: []scoredUnitJSON{}, alarm: foremost[at],
+	}, nil
+}
+
+// completeSignals completes a flag with the signals of the incident that the first argument names.
+func completeSignals(service *client.Client) completion {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var answer struct{ Incidents knownIncidents }
+		if err := service.Get(cmd.Context(), &answer, string(anIncident)); err != nil {
+			return nil, cobra.ShellCompDirectiveError
 		}
-		if at >= 0 {
-			a := i.Alarms[at]
-			return &storyJSON{
-				Event: "story", Alarm: a, Incident: i, Requests: []*shownRequest{}, Scores: []scoredUnitJSON{}, alarm: a.Alarm(),
+		var out []cobra.Completion
+		for n := range answer.Incidents {
+			i := &answer.Incidents[n]
+			if len(args) == 0 || slices.ContainsFunc(idsOf(i), func(id string) bool { return strings.HasPrefix(id, args[0]) }) {
+				for k := range i.Alarms {
+					out = append(out, i.Alarms[k].Signal)
+				}
 			}
 		}
+		slices.Sort(out)
+		return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
 	}
-	return nil
 }
 
 // orderedFor returns the requests that the incident of a story has led to, oldest first. If the ledger cannot be read,

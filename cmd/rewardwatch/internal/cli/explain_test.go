@@ -72,6 +72,52 @@ func TestExplainOfAService(t *testing.T) {
 	}
 }
 
+// The id of an incident, which is that of its first alarm, explains the alarm of its headline.
+func TestExplainOfAnIncident(t *testing.T) {
+	v := apitest.SomeView()
+	i := &v.Opened[0]
+	first := &i.Alarms[0]
+	first.Signal = "outcome.clicks"
+	later := *first
+	later.ID, later.Signal, later.At.Ordinal = "b0b0", "return", first.At.Ordinal+5
+	over := later
+	over.ID, over.Signal, over.Resolved = "c0c0", "return", true
+	i.Alarms = append(i.Alarms, over, later)
+	flags := serveOrders(t, v, &apitest.FixedOrders{})
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"incident":       {[]string{i.ID}, "DRIFT     return of"},
+		"its signal":     {[]string{i.ID, "--signal", "outcome.clicks"}, "DRIFT     outcome.clicks of"},
+		"alarm":          {[]string{"b0b0"}, "DRIFT     return of"},
+		"resolved alarm": {[]string{"c0c0"}, "RESOLVED  return of"},
+		"other signal":   {[]string{"c0c0", "--signal", "outcome.clicks"}, "DRIFT     outcome.clicks of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := runVerb(slices.Concat([]string{"explain"}, tt.args, flags)...)
+			if got.code != exitFine || !strings.HasPrefix(got.out, tt.want) {
+				t.Errorf("exit %d: %s%s", got.code, got.err, got.out)
+			}
+			at := -1
+			for _, row := range []string{"  b0b0   return          firing", "  " + i.ID + "   outcome.clicks  firing", "  c0c0   return          resolved"} {
+				next := strings.Index(got.out, row)
+				if next <= at {
+					t.Errorf("%q is not listed in its turn:\n%s", row, got.out)
+				}
+				at = next
+			}
+		})
+	}
+	if got := runVerb(slices.Concat([]string{"explain", i.ID, "--signal", "reward"}, flags)...); got.code != exitError || !strings.Contains(got.err, `has no alarm of signal "reward"`) {
+		t.Errorf("exit %d: %s%s", got.code, got.err, got.out)
+	}
+	got := runVerb(slices.Concat([]string{"__complete", "explain", i.ID}, flags, []string{"--signal", ""})...)
+	if !strings.HasPrefix(got.out, "outcome.clicks\nreturn\n:") {
+		t.Errorf("the signals are completed as %q", got.out)
+	}
+}
+
 // Requests by a person because of an incident, and a rollback that followed, count as ordered for the incident. If
 // there are more requests than were searched, the output says so.
 func TestExplainTellsOfAllThatWasOrdered(t *testing.T) {

@@ -254,8 +254,7 @@ func (s *storyJSON) incidentText(p terminal.Paint, most int) string {
 		head += ", muted until " + words.Stamp(*i.MutedUntil)
 	}
 	rows := [][]string{{"ALARM", "SIGNAL", terminal.StateColumn, "SCORE", "SINCE", "CHANGE"}}
-	for k := range i.Alarms {
-		a := i.Alarms[k].Alarm()
+	for _, a := range foremostFirst(i.Alarms) {
 		rows = append(rows, []string{
 			a.ID, a.Signal, words.AlarmState(a), words.Short(a.Score), a.Onset.Moment(a.UnitName()), a.EffectWords(a.Effect),
 		})

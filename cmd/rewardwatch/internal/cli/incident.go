@@ -271,7 +271,7 @@ func (i *shownIncident) text(w io.Writer) error {
 	if err := terminal.PrintTable(w, rows); err != nil {
 		return err
 	}
-	for _, a := range i.foremostFirst() {
+	for _, a := range foremostFirst(i.Alarms) {
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			return err
 		}
@@ -282,14 +282,14 @@ func (i *shownIncident) text(w io.Writer) error {
 	return nil
 }
 
-// foremostFirst returns the alarms in the order of the headline: of the return, the reward, outcomes, and the rest.
-func (i *shownIncident) foremostFirst() []alerts.Alarm {
-	order := alerts.Ranked(i.signals())
+// foremostFirst returns alarms in the order of the headline: firing ones first, and of these, those of the return, the
+// reward, outcomes, and the rest.
+func foremostFirst(alarms []wire.Alarm) []alerts.Alarm {
 	var out []alerts.Alarm
-	for k := range i.Alarms {
-		out = append(out, i.Alarms[k].Alarm())
+	for k := range alarms {
+		out = append(out, alarms[k].Alarm())
 	}
-	slices.SortStableFunc(out, func(a, b alerts.Alarm) int { return slices.Index(order, a.Signal) - slices.Index(order, b.Signal) })
+	slices.SortStableFunc(out, func(a, b alerts.Alarm) int { return alerts.ByImportance(&a, &b) })
 	return out
 }
 
