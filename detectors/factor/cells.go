@@ -120,7 +120,8 @@ func (m *Model) learnCells(p part, episodes []Episode, most int) (r regression, 
 	}
 	for at := range ranks {
 		if len(ranks[at]) >= leastSketch {
-			r.leaves[at].law = keys(evenly(ranks[at], sketchSize))
+			law := planted(keys(evenly(ranks[at], sketchSize)))
+			r.leaves[at].law, r.leaves[at].size = law, int32(len(law))
 			known = true
 		}
 	}
@@ -236,7 +237,7 @@ func (m *Model) look(j *judge, s *Step, at place) *leaf {
 		return nil
 	}
 	l := &j.leaves[j.cells.leaf(i)]
-	j.keys[0], j.seeds[0] = keyOf(j.cells.rank(i, v.what, v.seed)), ingest.Mix(v.seed)
+	j.y[0], j.seeds[0] = j.cells.rank(i, v.what, v.seed), ingest.Mix(v.seed)
 	j.cells.expect(i, j.predicted)
 	return l
 }

@@ -11,6 +11,17 @@ const (
 	narrow = 4
 )
 
+// plainStandardize subtracts the first each numbers of x from those at changes, and standardizes all. Behind each slice
+// there must be room for wide more numbers.
+func plainStandardize(x, centre, inverse []float32, changes, each int) {
+	for i, v := range x[:each] {
+		x[changes+i] -= v
+	}
+	for i, v := range x {
+		x[i] = (v - centre[i]) * inverse[i]
+	}
+}
+
 // plainSquaredLength returns the squared length of a vector: the product of a lower triangular matrix and x, plus the
 // first column of the strips. A strip has no columns beyond the diagonal of its last row.
 func plainSquaredLength(strips, x []float32) float32 {
@@ -112,33 +123,146 @@ func (s shape) numbers(strips []float32) (out []float32) {
 	return out
 }
 
-// plainRanks writes, for each key, how many values of its law are below the key. Each law has size values, which are
-// sorted.
-func plainRanks(ranks, laws, keys []int32, size int) {
+// A law of sketchSize keys is stored as a tree of two levels, so that a search reads a quarter of it: first every eighth
+// of the sorted keys, then the seven before each of these. Other laws are sorted.
+const (
+	branches = 8
+	twigs    = sketchSize/branches - 1
+)
+
+// placeOf returns the place of a key in a law of the given size. at is its place among the sorted keys.
+func placeOf(at, size int) int {
+	switch branch, twig := at/branches, at%branches; {
+	case size != sketchSize:
+		return at
+	case twig == twigs:
+		return branch
+	default:
+		return branches + twigs*branch + twig
+	}
+}
+
+// planted returns a law, given its sorted keys.
+func planted(sorted []int32) []int32 {
+	law := make([]int32, len(sorted))
+	for at, key := range sorted {
+		law[placeOf(at, len(sorted))] = key
+	}
+	return law
+}
+
+// uprooted is the inverse of planted for several laws of the same size.
+func uprooted(laws []int32, size int) (sorted []int32) {
+	for ; len(laws) > 0; laws = laws[size:] {
+		for at := range size {
+			sorted = append(sorted, laws[placeOf(at, size)])
+		}
+	}
+	return sorted
+}
+
+// plainRanks writes, for each key, how many values of its law are below the key, and how many equal it. Each law has
+// size values.
+func plainRanks(ranks, ties, laws, keys []int32, size int) {
 	for i, key := range keys {
-		ranks[i] = int32(rank(laws[:size], key))
+		law := laws[:size]
+		low := rank(law, key)
+		at := low
+		for at < size && law[placeOf(at, size)] == key {
+			at++
+		}
+		ranks[i], ties[i] = int32(low), int32(at-low)
 		laws = laws[size:]
 	}
 }
 
-// rank returns how many values of a sorted law are below x. Each of its three levels depends on the one before, but the
-// three comparisons of a level are independent of each other, and none is a branch, which would be mispredicted half of
-// the time.
-func rank(law []int32, x int32) int {
-	if len(law) != sketchSize {
-		low := 0
-		for _, v := range law {
-			low += below(v, x)
+// rank returns how many values of a law are below x. The comparisons of a level are independent of each other, and none
+// is a branch, which would be mispredicted half of the time.
+func rank(law []int32, x int32) (low int) {
+	if len(law) == sketchSize {
+		branch := 0
+		for _, v := range law[:branches] {
+			branch += below(v, x)
 		}
-		return low
+		low = branch + twigs*min(branch, branches-1)
+		law = law[branches+low-branch:][:twigs]
 	}
-	l := (*[sketchSize]int32)(law)
-	low := 16 * (below(l[15], x) + below(l[31], x) + below(l[47], x))
-	four := l[low : low+16 : low+16]
-	at := 4 * (below(four[3], x) + below(four[7], x) + below(four[11], x))
-	one := four[at : at+4 : at+4]
-	return low + at + below(one[0], x) + below(one[1], x) + below(one[2], x) + below(l[63], x)
+	for _, v := range law {
+		low += below(v, x)
+	}
+	return low
 }
 
 // below returns 1 if a is below b, and 0 otherwise.
 func below(a, b int32) int { return int(uint64(int64(a)-int64(b)) >> 63) }
+
+// lanes holds the numbers of a step that its laws judge: one lane for each, and wide more, so that eight at once can be
+// read and written from any lane on.
+type lanes struct {
+	y, unit     []float32 // the number, and its standard deviation
+	expected    []float32 // its prediction, in standard deviations
+	blur        []float32 // standard deviation of the noise, likewise
+	seeds       []uint64
+	keys        []int32   // of the residuals
+	ranks, ties []int32   // of the keys in their laws
+	of          []float32 // number of ranks of the law; NaN if there is no law
+	z           []float32 // scores
+}
+
+func newLanes(n int) lanes {
+	n += wide
+	numbers := func() []float32 { return make([]float32, n) }
+	l := lanes{
+		y: numbers(), unit: numbers(), expected: numbers(), blur: numbers(), seeds: make([]uint64, n),
+		keys: make([]int32, n), ranks: make([]int32, n), ties: make([]int32, n), of: numbers(), z: numbers(),
+	}
+	fill(l.of)
+	return l
+}
+
+// cut returns the lanes from one to another.
+func (l *lanes) cut(from, to int) lanes {
+	return lanes{
+		y: l.y[from:to:to], unit: l.unit[from:to:to], expected: l.expected[from:to:to], blur: l.blur[from:to:to],
+		seeds: l.seeds[from:to:to], keys: l.keys[from:to:to], ranks: l.ranks[from:to:to], ties: l.ties[from:to:to],
+		of: l.of[from:to:to], z: l.z[from:to:to],
+	}
+}
+
+// plainResiduals computes the keys of the residuals of the given lanes, and of up to wide lanes behind them.
+func plainResiduals(l *lanes, from, to int) {
+	for k := from; k < to; k++ {
+		l.keys[k] = keyOf(l.y[k]/l.unit[k] - l.expected[k] + l.blur[k]*noise(l.seeds[k]))
+	}
+}
+
+// plainNormals computes the normal scores of the given lanes, and of up to wide lanes behind them. The rank of a residual
+// is random among equal values, and beyond the outermost ones.
+func plainNormals(l *lanes, from, to int) {
+	for k := from; k < to; k++ {
+		u := (float32(l.ranks[k]) + float32(l.ties[k]+1)*uniform(l.seeds[k])) / l.of[k]
+		if l.z[k] = unscored; u == u {
+			l.z[k] = normal(u)
+		}
+	}
+}
+
+// plainExpect predicts the numbers of a step if the leaf supports it, and reports whether it does.
+func plainExpect(j *judge, l *leaf) bool {
+	if !(plainSquaredLength(l.inverse, j.x) <= l.radius) {
+		return false
+	}
+	plainLinear(j.predicted, l.beta, j.x)
+	return true
+}
+
+// plainScore computes the scores of judges, which have the lanes from from to to of l.
+func plainScore(judges []judge, l *lanes, from, to int) {
+	plainResiduals(l, from, to)
+	for i := range judges {
+		if j := &judges[i]; j.leaf != nil {
+			plainRanks(j.ranks, j.ties, j.leaf.law, j.keys, int(j.leaf.size))
+		}
+	}
+	plainNormals(l, from, to)
+}

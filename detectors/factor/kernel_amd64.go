@@ -6,7 +6,9 @@ import "golang.org/x/sys/cpu"
 var (
 	squaredLength = onAVX2(squaredLengthAVX2, plainSquaredLength)
 	linear        = onAVX2(linearAVX2, plainLinear)
-	ranks         = onAVX2(ranksAVX2, plainRanks)
+	standardize   = onAVX2(standardizeAVX2, plainStandardize)
+	expect        = onAVX2(expectAVX2, plainExpect)
+	score         = onAVX2(scoreAVX2, plainScore)
 )
 
 func onAVX2[F any](fast, plain F) F {
@@ -23,4 +25,10 @@ func squaredLengthAVX2(strips, x []float32) float32
 func linearAVX2(y, strips, x []float32)
 
 //go:noescape
-func ranksAVX2(ranks, laws, keys []int32, size int)
+func expectAVX2(j *judge, l *leaf) bool
+
+//go:noescape
+func scoreAVX2(judges []judge, l *lanes, from, to int)
+
+//go:noescape
+func standardizeAVX2(x, centre, inverse []float32, changes, each int)

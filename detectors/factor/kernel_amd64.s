@@ -1,3 +1,4 @@
+#include "go_asm.h"
 #include "textflag.h"
 
 // These functions add in the same order as the plain ones, and do not fuse multiplications with additions. Their results
@@ -32,11 +33,8 @@ one: \
 end: \
 	VADDPS       odd, even, even
 
-// func squaredLengthAVX2(strips, x []float32) float32
-TEXT ·squaredLengthAVX2(SB), NOSPLIT, $0-52
-	MOVQ   strips_base+0(FP), SI
-	MOVQ   x_base+24(FP), DX
-	MOVQ   x_len+32(FP), CX
+// squared computes the squared length of the CX numbers at DX with the strips at SI. The result is in X2.
+TEXT squared<>(SB), NOSPLIT, $0-0
 	XORQ   R10, R10
 	VXORPS Y2, Y2, Y2            // sums of squares
 
@@ -71,18 +69,10 @@ sum:
 	VADDPS       X0, X2, X2
 	VMOVHLPS     X2, X2, X0
 	VADDSS       X0, X2, X2
-	VMOVSS       X2, ret+48(FP)
-	VZEROUPPER
 	RET
 
-// func linearAVX2(y, strips, x []float32)
-TEXT ·linearAVX2(SB), NOSPLIT, $0-72
-	MOVQ y_base+0(FP), DI
-	MOVQ y_len+8(FP), CX     // rows that are left
-	MOVQ strips_base+24(FP), SI
-	MOVQ x_base+48(FP), DX
-	MOVQ x_len+56(FP), R10
-
+// product writes the product of the strips at SI and the R10 numbers at DX to the CX numbers at DI.
+TEXT product<>(SB), NOSPLIT, $0-0
 strip:
 	CMPQ    CX, $4
 	JLE     four
@@ -119,64 +109,332 @@ few:
 	JNE     few
 
 done:
+	RET
+
+// func squaredLengthAVX2(strips, x []float32) float32
+TEXT ·squaredLengthAVX2(SB), NOSPLIT, $0-52
+	MOVQ   strips_base+0(FP), SI
+	MOVQ   x_base+24(FP), DX
+	MOVQ   x_len+32(FP), CX
+	CALL   squared<>(SB)
+	VMOVSS X2, ret+48(FP)
 	VZEROUPPER
 	RET
 
-// func ranksAVX2(ranks, laws, keys []int32, size int)
-TEXT ·ranksAVX2(SB), NOSPLIT, $0-80
-	MOVQ ranks_base+0(FP), DI
-	MOVQ laws_base+24(FP), SI
-	MOVQ keys_base+48(FP), DX
-	MOVQ keys_len+56(FP), CX
-	MOVQ size+72(FP), R9
+// func linearAVX2(y, strips, x []float32)
+TEXT ·linearAVX2(SB), NOSPLIT, $0-72
+	MOVQ y_base+0(FP), DI
+	MOVQ y_len+8(FP), CX
+	MOVQ strips_base+24(FP), SI
+	MOVQ x_base+48(FP), DX
+	MOVQ x_len+56(FP), R10
+	CALL product<>(SB)
+	VZEROUPPER
+	RET
 
-law:
+// func expectAVX2(j *judge, l *leaf) bool
+TEXT ·expectAVX2(SB), NOSPLIT, $0-17
+	MOVQ     j+0(FP), R12
+	MOVQ     l+8(FP), R13
+	MOVQ     leaf_inverse(R13), SI
+	MOVQ     judge_x(R12), DX
+	MOVQ     judge_x+8(R12), CX
+	CALL     squared<>(SB)
+	VMOVSS   leaf_radius(R13), X0
+	VUCOMISS X2, X0
+	JCS      outside                   // beyond the radius, or not a number
+	MOVQ     judge_predicted(R12), DI
+	MOVQ     judge_predicted+8(R12), CX
+	MOVQ     leaf_beta(R13), SI
+	MOVQ     judge_x+8(R12), R10
+	CALL     product<>(SB)
+	MOVB     $1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+outside:
+	MOVB $0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// ranked finds the ranks of the CX keys at DX in the laws at SI of R9 values, and writes them and the ties to DI and R10.
+TEXT ranked<>(SB), NOSPLIT, $0-0
+	MOVL $7, R12
+	CMPQ R9, $const_sketchSize
+	JNE  law
+
+tree:
 	DECQ         CX
 	JLT          done
 	VPBROADCASTD (DX), Y0
-	MOVL         (DX), R11
 	ADDQ         $4, DX
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	MOVQ         R9, R8
-	SUBQ         $16, R8
-	JLT          sum
+	VMOVDQU      (SI), Y1
+	VPCMPGTD     Y1, Y0, Y2
+	VMOVMSKPS    Y2, AX
+	POPCNTL      AX, AX                // branches below the key
+	MOVL         AX, BX
+	CMPL         AX, R12
+	CMOVLGT      R12, BX
+	LEAQ         (BX)(BX*2), R8
+	LEAQ         (R8)(BX*4), R8        // keys of the branches before
+	VMOVDQU      28(SI)(R8*4), Y3      // the last key before the twigs, and the twigs
+	ADDL         R8, AX
+	VPCMPGTD     Y3, Y0, Y4
+	VMOVMSKPS    Y4, BX
+	SHRL         $1, BX
+	POPCNTL      BX, BX
+	ADDL         BX, AX
+	MOVL         AX, (DI)
+	ADDQ         $4, DI
+	XORL         BX, BX
+	VPCMPEQD     Y1, Y0, Y1
+	VPCMPEQD     Y3, Y0, Y3
+	VPOR         Y1, Y3, Y1
+	VPTEST       Y1, Y1
+	JNE          equal
 
-sixteen:
-	VPCMPGTD (SI), Y0, Y3
-	VPCMPGTD 32(SI), Y0, Y4
-	VPSUBD   Y3, Y1, Y1 // minus -1 for each value below the key
-	VPSUBD   Y4, Y2, Y2
-	ADDQ     $64, SI
-	SUBQ     $16, R8
-	JGE      sixteen
+leave:
+	MOVL BX, (R10)
+	ADDQ $4, R10
+	ADDQ $256, SI
+	JMP  tree
 
-sum:
-	VPADDD       Y2, Y1, Y1
-	VEXTRACTI128 $1, Y1, X2
-	VPADDD       X2, X1, X1
-	VPSHUFD      $0x4E, X1, X2
-	VPADDD       X2, X1, X1
-	VPSHUFD      $0xB1, X1, X2
-	VPADDD       X2, X1, X1
-	VMOVD        X1, AX
-	ADDQ         $16, R8
-	JEQ          next
+equal:
+	XORQ R8, R8
+
+alike:
+	VPCMPEQD  (SI)(R8*1), Y0, Y1
+	VMOVMSKPS Y1, R11
+	POPCNTL   R11, R11
+	ADDL      R11, BX
+	ADDQ      $32, R8
+	CMPQ      R8, $256
+	JLT       alike
+	JMP       leave
+
+law:
+	DECQ CX
+	JLT  done
+	MOVL (DX), R11
+	ADDQ $4, DX
+	XORL AX, AX
+	XORL R13, R13                      // values up to the key
+	MOVQ R9, R8
 
 one:
 	XORL  BX, BX
 	CMPL  R11, (SI)
 	SETGT BX
 	ADDL  BX, AX
+	XORL  BX, BX
+	CMPL  R11, (SI)
+	SETGE BX
+	ADDL  BX, R13
 	ADDQ  $4, SI
 	DECQ  R8
 	JNE   one
-
-next:
-	MOVL AX, (DI)
-	ADDQ $4, DI
-	JMP  law
+	MOVL  AX, (DI)
+	ADDQ  $4, DI
+	SUBL  AX, R13
+	MOVL  R13, (R10)
+	ADDQ  $4, R10
+	JMP   law
 
 done:
+	RET
+
+// CONSTANT sets all lanes of a register to a number of 32 bits.
+#define CONSTANT(bits, x, y) \
+	MOVL         bits, AX \
+	VMOVD        AX, x    \
+	VPBROADCASTD x, y
+
+// LOW writes the lower halves of the eight numbers of 64 bits in low and high to low.
+#define LOW(low, high) \
+	VSHUFPS $0x88, high, low, low \
+	VPERMQ  $0xD8, low, low
+
+// residuals computes the keys of the residuals of the lanes at R8, from CX to DX.
+TEXT residuals<>(SB), NOSPLIT, $0-0
+	MOVQ     lanes_y(R8), SI
+	MOVQ     lanes_expected(R8), DI
+	MOVQ     lanes_unit(R8), R9
+	MOVQ     lanes_blur(R8), R10
+	MOVQ     lanes_seeds(R8), R11
+	MOVQ     lanes_keys(R8), R12
+	CONSTANT($0x3fff, X15, Y15)
+	VPSRLQ   $32, Y15, Y15              // of 64 bits
+	CONSTANT($0x38800000, X14, Y14)     // 1/16384
+	CONSTANT($0x3fc00000, X13, Y13)     // 1.5
+	CONSTANT($0x7fffffff, X12, Y12)
+	VPXOR    Y11, Y11, Y11
+	JMP      more
+
+eight:
+	VMOVDQU (R11)(CX*8), Y0
+	VMOVDQU 32(R11)(CX*8), Y1
+	VPAND   Y15, Y0, Y2
+	VPAND   Y15, Y1, Y3
+	VPSRLQ  $14, Y0, Y4
+	VPSRLQ  $14, Y1, Y5
+	VPAND   Y15, Y4, Y4
+	VPAND   Y15, Y5, Y5
+	VPADDD  Y4, Y2, Y2
+	VPADDD  Y5, Y3, Y3
+	VPSRLQ  $28, Y0, Y4
+	VPSRLQ  $28, Y1, Y5
+	VPAND   Y15, Y4, Y4
+	VPAND   Y15, Y5, Y5
+	VPADDD  Y4, Y2, Y2
+	VPADDD  Y5, Y3, Y3
+	LOW(Y2, Y3)
+	VCVTDQ2PS Y2, Y2
+	VMULPS  Y14, Y2, Y2
+	VSUBPS  Y13, Y2, Y2
+	VADDPS  Y2, Y2, Y2                  // noise
+	VMULPS  (R10)(CX*4), Y2, Y2
+	VMOVUPS (SI)(CX*4), Y3
+	VDIVPS  (R9)(CX*4), Y3, Y3
+	VSUBPS  (DI)(CX*4), Y3, Y3
+	VADDPS  Y2, Y3, Y3
+	VADDPS  Y11, Y3, Y3                 // turns negative zero into zero
+	VPSRAD  $31, Y3, Y4
+	VPAND   Y12, Y4, Y4
+	VPXOR   Y4, Y3, Y3
+	VMOVDQU Y3, (R12)(CX*4)
+	ADDQ    $8, CX
+
+more:
+	CMPQ CX, DX
+	JLT  eight
+	RET
+
+// normals computes the scores of the lanes at R8, from CX to DX.
+TEXT normals<>(SB), NOSPLIT, $0-0
+	MOVQ     lanes_ranks(R8), SI
+	MOVQ     lanes_ties(R8), DI
+	MOVQ     lanes_of(R8), R9
+	MOVQ     lanes_seeds(R8), R11
+	MOVQ     lanes_z(R8), R12
+	LEAQ     ·normalTable(SB), R10
+	CONSTANT($0x3f000000, X15, Y15)     // .5
+	CONSTANT($0x34800000, X14, Y14)     // 1/(1<<22)
+	CONSTANT($0x45000000, X13, Y13)     // normalCells
+	CONSTANT($2047, X12, Y12)           // the last interval
+	VPXOR    Y11, Y11, Y11
+	VPCMPEQD Y10, Y10, Y10              // -1
+	JMP      more
+
+eight:
+	VMOVDQU    (R11)(CX*8), Y0
+	VMOVDQU    32(R11)(CX*8), Y1
+	VPSRLQ     $42, Y0, Y0
+	VPSRLQ     $42, Y1, Y1
+	LOW(Y0, Y1)
+	VCVTDQ2PS  Y0, Y0
+	VADDPS     Y15, Y0, Y0
+	VMULPS     Y14, Y0, Y0              // uniform
+	VMOVDQU    (DI)(CX*4), Y1
+	VPSUBD     Y10, Y1, Y1
+	VCVTDQ2PS  Y1, Y1
+	VMULPS     Y1, Y0, Y0
+	VCVTDQ2PS  (SI)(CX*4), Y1
+	VADDPS     Y0, Y1, Y0
+	VDIVPS     (R9)(CX*4), Y0, Y0
+	VMULPS     Y13, Y0, Y0
+	VCVTTPS2DQ Y0, Y1
+	VPMINSD    Y12, Y1, Y1
+	VPMAXSD    Y11, Y1, Y1              // 0 for NaN
+	VCVTDQ2PS  Y1, Y2
+	VSUBPS     Y2, Y0, Y0
+	VEXTRACTI128 $1, Y1, X2
+	VPCMPEQD   Y3, Y3, Y3
+	VGATHERDPD Y3, (R10)(X1*4), Y4      // both ends of four intervals
+	VPCMPEQD   Y3, Y3, Y3
+	VGATHERDPD Y3, (R10)(X2*4), Y6
+	VSHUFPS    $0xDD, Y6, Y4, Y5
+	VPERMQ     $0xD8, Y5, Y5
+	LOW(Y4, Y6)
+	VSUBPS     Y4, Y5, Y5
+	VMULPS     Y5, Y0, Y0
+	VADDPS     Y4, Y0, Y0
+	VMOVUPS    Y0, (R12)(CX*4)
+	ADDQ       $8, CX
+
+more:
+	CMPQ CX, DX
+	JLT  eight
+	RET
+
+// func scoreAVX2(judges []judge, l *lanes, from, to int)
+TEXT ·scoreAVX2(SB), NOSPLIT, $0-48
+	MOVQ l+24(FP), R8
+	MOVQ from+32(FP), CX
+	MOVQ to+40(FP), DX
+	CALL residuals<>(SB)
+	MOVQ judges_base+0(FP), R15
+	MOVQ judges_len+8(FP), R14
+	JMP  more
+
+one:
+	MOVQ  judge_leaf(R15), AX
+	TESTQ AX, AX
+	JEQ   next
+	MOVQ  leaf_law(AX), SI
+	MOVL  leaf_size(AX), R9
+	MOVQ  (judge_lanes+lanes_ranks)(R15), DI
+	MOVQ  (judge_lanes+lanes_ties)(R15), R10
+	MOVQ  (judge_lanes+lanes_keys)(R15), DX
+	MOVQ  (judge_lanes+lanes_keys+8)(R15), CX
+	CALL  ranked<>(SB)
+
+next:
+	ADDQ $judge__size, R15
+	DECQ R14
+
+more:
+	CMPQ R14, $0
+	JGT  one
+	MOVQ l+24(FP), R8
+	MOVQ from+32(FP), CX
+	MOVQ to+40(FP), DX
+	CALL normals<>(SB)
+	VZEROUPPER
+	RET
+
+// func standardizeAVX2(x, centre, inverse []float32, changes, each int)
+TEXT ·standardizeAVX2(SB), NOSPLIT, $0-88
+	MOVQ x_base+0(FP), DI
+	MOVQ x_len+8(FP), CX
+	MOVQ centre_base+24(FP), SI
+	MOVQ inverse_base+48(FP), DX
+	MOVQ changes+72(FP), R8
+	MOVQ each+80(FP), R9
+	LEAQ (DI)(R8*4), R8
+	XORQ AX, AX
+	JMP  moreChanges
+
+change:
+	VMOVUPS (R8)(AX*4), Y0
+	VSUBPS  (DI)(AX*4), Y0, Y0
+	VMOVUPS Y0, (R8)(AX*4)
+	ADDQ    $8, AX
+
+moreChanges:
+	CMPQ AX, R9
+	JLT  change
+	XORQ AX, AX
+	JMP  more
+
+eight:
+	VMOVUPS (DI)(AX*4), Y0
+	VSUBPS  (SI)(AX*4), Y0, Y0
+	VMULPS  (DX)(AX*4), Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ    $8, AX
+
+more:
+	CMPQ AX, CX
+	JLT  eight
 	VZEROUPPER
 	RET

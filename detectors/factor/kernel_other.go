@@ -5,5 +5,7 @@ package factor
 var (
 	squaredLength = plainSquaredLength
 	linear        = plainLinear
-	ranks         = plainRanks
+	standardize   = plainStandardize
+	expect        = plainExpect
+	score         = plainScore
 )

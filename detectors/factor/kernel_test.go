@@ -34,20 +34,99 @@ func TestKernels(t *testing.T) {
 			}
 		}
 	}
-	for n := 1; n <= sketchSize; n++ {
-		laws, keys := make([]int32, 9*n), make([]int32, 9)
-		for i := range laws {
-			laws[i] = int32(rng.Uint32())
+}
+
+// Predictions and support in assembly equal the plain ones to the last bit.
+func TestExpect(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	inside := 0
+	for range 3000 {
+		r := &regression{p: rng.IntN(30), q: 1 + rng.IntN(12)}
+		random := func(n int) []float32 {
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = float32(rng.NormFloat64())
+			}
+			return x
 		}
-		for i := range keys {
-			slices.Sort(laws[i*n : (i+1)*n])
-			keys[i] = laws[i*n+rng.IntN(n)] + int32(rng.IntN(2))
+		l := &leaf{inverse: random(r.triangle().size()), beta: random(r.betas().size())}
+		j := &judge{regression: r, x: random(r.p), predicted: make([]float32, r.q)}
+		if l.radius = plainSquaredLength(l.inverse, j.x); rng.IntN(2) == 0 {
+			l.radius = math.Nextafter32(l.radius, -1)
 		}
-		got, want := make([]int32, 9), make([]int32, 9)
-		ranks(got, laws, keys, n)
-		plainRanks(want, laws, keys, n)
-		if !slices.Equal(got, want) {
-			t.Errorf("laws of %d values: ranks are %v, want %v", n, got, want)
+		if r.p > 0 && rng.IntN(20) == 0 {
+			j.x[rng.IntN(r.p)] = unscored
+		}
+		want := make([]float32, r.q)
+		plain := judge{regression: r, x: j.x, predicted: want}
+		got, supported := expect(j, l), plainExpect(&plain, l)
+		if got != supported || !slices.Equal(j.predicted, want) {
+			t.Fatalf("%d features: %t, %v, want %t, %v", r.p, got, j.predicted, supported, want)
+		}
+		if got {
+			inside++
+		}
+	}
+	if inside < 1000 || inside > 2000 {
+		t.Errorf("%d of 3000 are supported", inside)
+	}
+}
+
+// Scores in assembly equal the plain ones to the last bit, for laws of any size with and without ties.
+func TestScores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	for range 2000 {
+		parts := 1 + rng.IntN(4)
+		first := []int{0}
+		for range parts {
+			first = append(first, first[len(first)-1]+1+rng.IntN(10))
+		}
+		n := first[parts]
+		got, want := newLanes(n), newLanes(n)
+		for k := range n {
+			got.y[k], got.expected[k] = float32(math.Exp(9*rng.NormFloat64()))*float32(rng.IntN(3)-1), float32(rng.IntN(9)-4)
+			got.unit[k], got.blur[k] = float32(1+rng.IntN(3)), float32(rng.IntN(2))*rng.Float32()
+			if got.seeds[k] = rng.Uint64(); rng.IntN(9) == 0 {
+				got.seeds[k] = -uint64(rng.IntN(2)) // the smallest and the largest score
+			}
+		}
+		copy(want.y, got.y)
+		copy(want.expected, got.expected)
+		copy(want.unit, got.unit)
+		copy(want.blur, got.blur)
+		copy(want.seeds, got.seeds)
+		var judges, plain []judge
+		for i := range parts {
+			cut := got.cut(first[i], first[i+1])
+			size := 1 + rng.IntN(sketchSize)
+			if rng.IntN(2) == 0 {
+				size = sketchSize
+			}
+			l := &leaf{size: int32(size)}
+			for k := range cut.y {
+				law, apart := make([]float64, size), 1+float64(rng.IntN(2))*rng.Float64()
+				for at := range law {
+					law[at] = float64(cut.y[k]/cut.unit[k]-cut.expected[k]) + apart*float64(rng.IntN(20)-10)
+				}
+				l.law = append(l.law, planted(keys(evenly(law, size)))...)
+			}
+			if rng.IntN(5) == 0 {
+				l = nil
+			}
+			a, b := judge{lanes: cut}, judge{lanes: want.cut(first[i], first[i+1])}
+			a.take(l)
+			b.take(l)
+			judges, plain = append(judges, a), append(plain, b)
+		}
+		score(judges, &got, 0, n)
+		plainScore(plain, &want, 0, n)
+		for i, j := range judges {
+			same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+			w := plain[i]
+			if j.leaf != nil && (!slices.Equal(j.ranks, w.ranks) || !slices.Equal(j.ties, w.ties)) || !slices.Equal(j.keys, w.keys) || !slices.EqualFunc(j.z, w.z, same) {
+				t.Fatalf("part %d of %d with laws of %d: keys %v, ranks %v, ties %v, scores %v, want %v, %v, %v, %v",
+					i, parts, j.size, j.keys, j.ranks, j.ties, j.z, w.keys, w.ranks, w.ties, w.z)
+			}
 		}
 	}
 }
@@ -129,7 +208,7 @@ func TestRank(t *testing.T) {
 				want++
 			}
 		}
-		if got := rank(keys(numbers), keyOf(x)); got != want {
+		if got := rank(planted(keys(numbers)), keyOf(x)); got != want {
 			t.Fatalf("rank of %v in %v is %d, want %d", x, numbers, got, want)
 		}
 	}

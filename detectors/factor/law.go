@@ -38,7 +38,8 @@ type leaf struct {
 	inverse []float32 // the inverse of the Cholesky factor of the features' covariance with the offsets of around, in strips
 	mean    []float32 // of the features
 	radius  float32   // maximum squared Mahalanobis distance of steps in support
-	law     []int32   // sorted keys of the residuals of each target in turn, or of the category's rank; nil if there are too few
+	size    int32     // number of keys of each law
+	law     []int32   // keys of the residuals of each target in turn, or of the category's rank, see planted; nil if there are too few
 }
 
 // packed returns the leaf with its numbers in one block of memory, since a step reads most of them.
@@ -163,9 +164,6 @@ func triangleOf(rows []float32) (triangle []float32) {
 // distance returns the squared Mahalanobis distance of features from the mean of the leaf.
 func (l *leaf) distance(x []float32) float32 { return squaredLength(l.inverse, x) }
 
-// supports reports whether features are similar to those of the baseline in the leaf.
-func (l *leaf) supports(x []float32) bool { return l.law != nil && l.distance(x) <= l.radius }
-
 // predict writes predictions of all targets to y, in standard deviations of the targets.
 func (l *leaf) predict(y, x []float32) {
 	linear(y, l.beta, x)
@@ -225,8 +223,9 @@ func (r *regression) learn(rows []sampled) {
 		}
 		if len(residuals) > 0 && len(residuals[0]) >= leastSketch {
 			for k := range residuals {
-				l.law = append(l.law, keys(evenly(residuals[k], sketchSize))...)
+				l.law = append(l.law, planted(keys(evenly(residuals[k], sketchSize)))...)
 			}
+			l.size = int32(len(l.law) / len(residuals))
 		}
 		*l = l.packed()
 	}

@@ -11,12 +11,15 @@ var unscored = float32(math.NaN())
 
 // Scorer scores steps under a model. It is not safe for concurrent use.
 type Scorer struct {
-	model  *Model
-	x      []float32 // features of the last step
-	z      []float32
-	judges []judge // one for each regression
-	halves halves
-	memory lagMemory
+	model   *Model
+	x       []float32 // features of the last step, with room for wide more like centre and inverse
+	centre  []float32 // of the features
+	inverse []float32
+	z       []float32
+	judges  []judge // one for each regression
+	lanes   lanes
+	halves  halves
+	memory  lagMemory
 
 	preferences int // number of coordinates that are preferences, the last ones
 }
@@ -27,66 +30,117 @@ type judge struct {
 	leaf      *leaf     // the leaf whose support includes the step; if nil, the other results are not valid
 	x         []float32 // the features that the part is conditioned on
 	predicted []float32
-	z         []float32 // scores
-	keys      []int32   // of the residuals
-	ranks     []int32   // of the residuals in their laws
-	seeds     []uint64  // of the scores
+	first     int   // index of the first lane
+	size      int32 // number of values of each law of the leaf; 0 if it is nil
+	lanes           // of the part
 }
 
 // NewScorer returns a scorer of a model.
 func NewScorer(m *Model) *Scorer {
 	n := m.layout.features()
+	laws := 0
+	for i := range m.regressions {
+		laws += m.regressions[i].laws()
+	}
 	s := &Scorer{
-		model: m, x: make([]float32, n), z: make([]float32, len(m.names)), judges: make([]judge, len(m.regressions)), halves: halvesOf(m),
+		model: m, x: roomy(n, nil), centre: roomy(n, m.centre), inverse: roomy(n, m.inverse),
+		judges: make([]judge, len(m.regressions)), lanes: newLanes(max(laws, len(m.names))), halves: halvesOf(m),
 		memory: lagMemory{x: make([]float32, n), predicted: make([]float32, m.layout.Observations)},
 
 		preferences: m.preferences(),
 	}
-	z := s.z
+	s.z = s.lanes.z[:len(m.names):len(m.names)]
+	first := 0
 	for i := range m.regressions {
 		r := &m.regressions[i]
-		n := r.laws()
-		s.judges[i] = judge{
-			regression: r, x: s.x[:r.p], predicted: make([]float32, r.q), z: z[:n:n],
-			keys: make([]int32, n), ranks: make([]int32, n), seeds: make([]uint64, n),
+		j := judge{regression: r, x: s.x[:r.p], first: first, lanes: s.lanes.cut(first, first+r.laws())}
+		if j.predicted = j.expected; r.cells != nil || r.categories { // their residuals are complete
+			j.predicted = make([]float32, r.q)
 		}
-		z = z[n:]
+		for k := range j.unit {
+			if j.unit[k] = 1; r.cells == nil && !r.categories {
+				j.unit[k], j.blur[k] = r.scale[k], r.tolerance
+			}
+		}
+		s.judges[i] = j
+		first += r.laws()
 	}
 	return s
 }
 
+// roomy returns a copy of x of the given length, with room for wide more numbers.
+func roomy(n int, x []float32) []float32 {
+	out := make([]float32, n, n+wide)
+	copy(out, x)
+	return out
+}
+
 // Step returns the normal scores of a step, one per coordinate; NaN where the law does not apply to the step. The slice
-// is valid until the next call. Step does not set the scores of preferences, see prefer. For each factor, it adds to
-// asked the number of parts that apply to the step, and to supported the number of those whose support includes it.
+// is valid until the next call. The scores of preferences are not valid, see prefer. For each factor, it adds to asked
+// the number of parts that apply to the step, and to supported the number of those whose support includes it.
 func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
 	var where place
 	if s.model.Vocabulary.tabular() {
 		where = s.model.Vocabulary.placeOf(step)
 	} else {
-		s.model.features(step, s.x)
+		s.features(step)
 	}
 	for i := range s.judges {
 		j := &s.judges[i]
-		j.leaf = nil
 		if !j.part.has(step) {
+			j.take(nil)
 			continue
 		}
 		f := j.part.factor()
 		asked[f]++
 		if j.cells != nil {
-			j.leaf = s.model.look(j, step, where)
+			j.take(s.model.look(j, step, where))
 		} else {
-			j.leaf = j.look(step)
+			j.take(j.look(step))
 		}
 		if j.leaf != nil {
 			supported[f]++
 		}
 	}
-	// Scoring after all regressions lets the processor compute the scores of different parts at the same time.
-	for i := range s.judges {
-		s.judges[i].score()
-	}
+	s.score()
 	return s.z
+}
+
+// features writes the standardized features of a step to s.x.
+func (s *Scorer) features(step *Step) {
+	l := &s.model.layout
+	d, changes := l.Observations, l.Observations+l.actions()
+	copy(s.x, step.Observation)
+	if l.Categories > 0 {
+		for k := range s.x[d:changes] {
+			s.x[d+k] = 0
+		}
+		if step.Category >= 0 {
+			s.x[d+step.Category] = 1
+		}
+	} else {
+		copy(s.x[d:changes], step.Action)
+	}
+	n, each := changes, 0
+	if step.Next != nil {
+		copy(s.x[changes:], step.Next)
+		n, each = len(s.x), d
+	}
+	standardize(s.x[:n], s.centre, s.inverse, changes, each)
+}
+
+// score computes the scores of all parts. Computing them together lets the processor compute eight at once.
+func (s *Scorer) score() {
+	judges := s.judges
+	for len(judges) > 0 && judges[0].leaf == nil {
+		fill(judges[0].z)
+		judges = judges[1:]
+	}
+	if len(judges) == 0 {
+		return
+	}
+	last := &judges[len(judges)-1]
+	score(judges, &s.lanes, judges[0].first, last.first+len(last.z))
 }
 
 func fill(z []float32) {
@@ -95,49 +149,42 @@ func fill(z []float32) {
 	}
 }
 
-// look computes the predictions for a step, the keys of its residuals, and the seeds of its scores. It returns the leaf
-// whose support includes the step; nil if there is none.
+// look computes the predictions for a step and the seeds of its scores. It returns the leaf whose support includes the
+// step; nil if there is none.
 func (j *judge) look(s *Step) *leaf {
 	l := &j.leaves[leafOf(j.nodes, j.x)]
-	if !l.supports(j.x) {
+	if l.law == nil || !expect(j, l) {
 		return nil
 	}
-	l.predict(j.predicted, j.x)
 	key := s.Key + uint64(j.part)<<8*ingest.MixStep
 	if j.categories {
 		seed := seedOf(key, 0)
-		j.keys[0], j.seeds[0] = keyOf(surprise(j.predicted, j.category(s), seed)), ingest.Mix(seed)
+		j.y[0], j.seeds[0] = surprise(j.predicted, j.category(s), seed), ingest.Mix(seed)
 		return l
 	}
-	y := j.z // until it is scored
-	j.targets(s, y)
-	keys, seeds, predicted := j.keys[:len(y)], j.seeds[:len(y)], j.predicted[:len(y)]
-	for k, v := range y {
-		seeds[k] = seedOf(key, k)
-		keys[k] = keyOf(j.residual(k, v, predicted[k], seeds[k]))
+	j.targets(s, j.y)
+	for k := range j.seeds {
+		j.seeds[k] = seedOf(key, k)
 	}
 	return l
 }
 
-// score computes the normal scores of the residuals in the laws of their leaf. The rank of a residual is random among
-// equal values, and beyond the outermost ones.
-func (j *judge) score() {
-	if j.leaf == nil {
-		fill(j.z)
+// take stores the leaf whose support includes the step, or nil.
+func (j *judge) take(l *leaf) {
+	size := int32(0)
+	if j.leaf = l; l != nil {
+		size = l.size
+	}
+	if size == j.size {
 		return
 	}
-	z, laws := j.z, j.leaf.law
-	size := len(laws) / len(z)
-	ranks(j.ranks, laws, j.keys, size)
-	keys, lows, seeds := j.keys[:len(z)], j.ranks[:len(z)], j.seeds[:len(z)]
-	all := float32(int32(size + 1))
-	for i := range z {
-		low, ties := lows[i], int32(0)
-		for at := int(low); at < size && laws[at] == keys[i]; at++ {
-			ties++
-		}
-		laws = laws[size:]
-		z[i] = normal((float32(low) + float32(ties+1)*uniform(seeds[i])) / all)
+	of := unscored
+	if size > 0 {
+		of = float32(size + 1)
+	}
+	j.size = size
+	for k := range j.of {
+		j.of[k] = of
 	}
 }
 

@@ -436,9 +436,9 @@ func (m *Model) unexplained(c Coordinate) float64 {
 			continue
 		}
 		for k := range r.leaves {
-			if n := len(r.leaves[k].law) / r.laws(); n > 0 {
+			if n := int(r.leaves[k].size); n > 0 {
 				law := r.leaves[k].law[c.Index*n:]
-				sum += float64(number(law[3*n/4]) - number(law[n/4]))
+				sum += float64(number(law[placeOf(3*n/4, n)]) - number(law[placeOf(n/4, n)]))
 				leaves++
 			}
 		}

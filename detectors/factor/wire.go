@@ -93,7 +93,7 @@ func (r *regression) wire() regressionWire {
 }
 
 func (r *regression) leafWire(l leaf) leafWire {
-	w := leafWire{Mean: l.mean, Radius: l.radius, Law: saved.Each(l.law, number)}
+	w := leafWire{Mean: l.mean, Radius: l.radius, Law: saved.Each(uprooted(l.law, int(l.size)), number)}
 	if r.cells == nil {
 		w.Beta, w.Inverse = r.betas().numbers(l.beta), triangleOf(r.triangle().numbers(l.inverse))
 	}
@@ -111,7 +111,11 @@ func (w *regressionWire) live() regression {
 }
 
 func (r *regression) leaf(w leafWire) leaf {
-	l := leaf{mean: w.Mean, radius: w.Radius, law: keys(w.Law)}
+	size := len(w.Law) / r.laws()
+	l := leaf{mean: w.Mean, radius: w.Radius, size: int32(size)}
+	for law := keys(w.Law); size > 0 && len(law) >= size; law = law[size:] {
+		l.law = append(l.law, planted(law[:size])...)
+	}
 	if r.cells == nil {
 		l.beta, l.inverse = r.betas().strips(w.Beta), r.triangle().strips(around(w.Mean, w.Inverse))
 	}
