@@ -102,7 +102,7 @@ AXE := $(CACHE)/axe/.complete
 GRAFANA_DATA_LOCK := dashboards/draw/package-lock.json
 GRAFANA_DATA := $(CACHE)/grafana-data/.complete
 
-# The components of Grafana, of 460 MB, which only the tour needs.
+# The components of Grafana, of 460 MB, which only pictures of dashboards need.
 GRAFANA_UI_LOCK := dashboards/picture/package-lock.json
 GRAFANA_UI := $(CACHE)/grafana-ui/.complete
 
@@ -114,7 +114,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-kubernetes test-quick test-faults test-python-agents soak lint advisories prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning bench-learning-python peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-kubernetes test-dashboards test-quick test-faults test-python-agents soak lint advisories prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning bench-learning-python peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	go build -trimpath -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -347,6 +347,12 @@ tour: $(GRAFANA_UI) | packages
 	go test -tags e2e -count=1 -run '^TestE2ETour$$' -v ./cmd/rewardwatch/internal/console/e2e -args -pictures $(CURDIR)/docs/pictures
 	go test -tags e2e,tour -count=1 -run '^TestTourOfDashboards$$' -v ./dashboards -args -pictures $(CURDIR)/docs/pictures
 	go test -count=1 -run '^TestTerminalOfTheTour$$' ./cmd/rewardwatch/internal/cli -update
+
+# Every dashboard with all rows open, on three screens and in both themes: texts that are cut or collide fail. PICTURES is a
+# directory for the pictures.
+PICTURES ?=
+test-dashboards: $(GRAFANA_UI) | packages
+	go test -tags e2e,tour -count=1 -timeout 60m -run '^TestWholeDashboards$$' -v ./dashboards -args -pictures '$(PICTURES)'
 
 # An input that reaches new code is made smaller ten times only: by default that takes a minute for each.
 fuzz:

@@ -67,7 +67,7 @@ func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
 
 // unconfirmed shows the alerts that do not page anyone because Alertmanager does not have them.
 func unconfirmed(s scope) *stat.PanelBuilder {
-	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
+	return number("Unsent alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
 		"short", steps(green, step{1, red}),
 		query{expr: ifPushed(s, "sum("+s.service(alerts.MetricNotifyPending)+")")}).
 		Text(quiet()).Mappings(notPushed())
@@ -150,20 +150,20 @@ const inTheConsole = "incident in console"
 // versions.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(68))...)}
-	delivered := valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(101))
-	inConsole := column{"incident", inTheConsole, slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", inTheConsole), inWidth(164))}
+	delivered := valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(100))
+	inConsole := column{"incident", inTheConsole, slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", inTheConsole), inWidth(152))}
 	if s.single {
 		columns = slices.Concat(columns, []column{
-			labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(250))...),
-			valueColumnOf(0, "since", inUnit(toTheSecond), mapped(noClock()), inWidth(170)),
-		}, narrow(s.labels...), []column{
-			{"changed", "version change", slices.Concat(mapped(noVersion()), atLeast(156))},
+			labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(238))...),
+			valueColumnOf(0, "since", inUnit(toTheSecond), mapped(noClock()), inWidth(158)),
+		}, narrow(120, s.labels...), []column{
+			{"changed", "version change", slices.Concat(mapped(noVersion()), inWidth(150))},
 			valueColumnOf(4, "seen after", inUnit("s"), ifAbsent("-"), inWidth(88)),
 			delivered, inConsole,
 		})
 	} else {
-		columns = slices.Concat(columns, policy, labelColumns(s.labels...), []column{
-			causeColumn(), valueColumnOf(2, "age", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146)), delivered, inConsole,
+		columns = slices.Concat(columns, policy, narrow(150, s.labels...), []column{
+			causeColumn(inWidth(150)...), valueColumnOf(2, "age", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146)), delivered, inConsole,
 		})
 	}
 	by := "max by (" + s.groups("severity", "cause", "incident") + ") ("
@@ -180,7 +180,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	description, queries := "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert.",
 		[]query{{expr: "1000 * " + onset}, {expr: ranks}, {expr: "1000 * " + onset}, {expr: delivery}}
 	if s.single {
-		description = "The drifting groups, with the estimated onset, the most likely cause, the versions that changed at the onset the time from the onset until the new ones were first seen, and whether Alertmanager has accepted the alert."
+		description = "The drifting groups, with the estimated onset, the most likely cause, the versions that changed at the onset, the time from the onset until the new ones were first seen, and whether Alertmanager has accepted the alert."
 		queries = append(queries, firstSeen(s), query{expr: "max by (" + key + ", changed) (" + s.of(alerts.MetricIncidentVersions) + ")"})
 	}
 	return rows("Open incidents", description+" If alerts are not pushed, Prometheus alerting rules send them. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
@@ -204,12 +204,12 @@ func noVersion() []dashboard.ValueMapping {
 	return valueTexts{}.as("none", 0, "No version changed", "").mappings()
 }
 
-func causeColumn() column {
+func causeColumn(options ...dashboard.DynamicConfigValue) column {
 	var causes [][2]string
 	for _, cause := range alerts.Causes() {
 		causes = append(causes, [2]string{string(cause)})
 	}
-	return labelColumn("cause", plain(causes...)...)
+	return labelColumn("cause", append(plain(causes...), options...)...)
 }
 
 // causePhrases maps each cause to its meaning.
@@ -217,8 +217,8 @@ func causePhrases() []dashboard.ValueMapping {
 	phrases := map[alerts.Cause]string{
 		alerts.CausePolicy:         "Policy: acts differently",
 		alerts.CauseEnvironment:    "Environment: responds differently",
-		alerts.CauseRewardFunction: "Reward function: scores differently",
-		alerts.CauseRewardHacking:  "Reward hacking: rewards up, outcome worse",
+		alerts.CauseRewardFunction: "Reward function: pays differently",
+		alerts.CauseRewardHacking:  "Reward hacking: outcomes worse",
 		alerts.CauseObservations:   "Observations: sensors differ",
 		alerts.CauseTelemetry:      "Telemetry: wrong values",
 		alerts.CauseUnknown:        "Unknown",

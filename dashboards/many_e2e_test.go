@@ -129,7 +129,7 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		if len(d.Rows) != 1 || d.Rows[0][0] != strconv.Itoa(want) {
 			t.Errorf("%s: %v, want %d", d.Where, d.Rows, want)
 		}
-	case "fleet.json: Undelivered alerts":
+	case "fleet.json: Unsent alerts":
 		if len(d.Rows) != 1 || d.Rows[0][0] != "2" {
 			t.Errorf("%s: %v, want 2", d.Where, d.Rows)
 		}

@@ -30,6 +30,7 @@ const (
 
 const (
 	graphHeight = 8
+	tallGraph   = 10 // for legends of many series
 	statHeight  = 3
 )
 
@@ -238,10 +239,10 @@ func labelColumns(names ...string) (all []column) {
 	return all
 }
 
-// narrow returns columns for labels that leave room for other columns.
-func narrow(names ...string) (all []column) {
+// narrow returns columns for labels that leave the rest of the width to other columns.
+func narrow(pixels int, names ...string) (all []column) {
 	for _, name := range names {
-		all = append(all, labelColumn(name, atLeast(90)...))
+		all = append(all, labelColumn(name, inWidth(pixels)...))
 	}
 	return all
 }

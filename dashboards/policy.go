@@ -46,9 +46,9 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 		query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"})).
 		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because the incident was muted.", "short", steps(gray, step{1, amber}),
 			muted(s))).
-		WithPanel(number("Score (1 = alarm)", "The highest score of all signals. Every detector raises an alarm at 1. "+untilResolved, "short", steps(green, step{.8, amber}, step{1, red}),
+		WithPanel(number("Highest score", "The highest score of all signals. Every detector raises an alarm at 1. "+untilResolved, "short", steps(green, step{.8, amber}, step{1, red}),
 			query{expr: "max(" + s.of(metrics.MetricDetectorScore) + ")"}).Decimals(2)).
-		WithPanel(number("Incidents, 30 days", "Incidents in the last 30 days, "+asMultiple(), budgets, budgetLimits(),
+		WithPanel(number("Incidents, 30 d", "Incidents in the last 30 days, "+asMultiple(), budgets, budgetLimits(),
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
@@ -69,9 +69,9 @@ func done(s scope) *table.PanelBuilder {
 		s.of(alerts.MetricIncidentDecision, `decision="`+alerts.MuteEnds+`"`) + `, "what", "` + alerts.MuteEnds + `", "", "") - 0.001`
 	return rows("What was done", "Decisions on the latest incident and steps of the last retrain request, newest first, with the last of each kind. By: a user, `rewardwatch`, the target that accepted the request, or the retraining job. Click an entry to approve or reject requests in the console.",
 		[]column{
-			valueColumnOf(0, "at", inUnit(toTheSecond), inWidth(170)),
-			labelColumn("what", slices.Concat(mapped(deeds()), requestsInConsole("policy=${policy:percentencode}"), atLeast(163))...),
-			labelColumn("by", atLeast(103)...),
+			valueColumnOf(0, "at", inUnit(toTheSecond), inWidth(158)),
+			labelColumn("what", slices.Concat(mapped(deeds()), requestsInConsole("policy=${policy:percentencode}"), atLeast(149))...),
+			labelColumn("by", inWidth(103)...),
 		}, []order{{"Value #B", true}, {"what", false}},
 		query{expr: "1000 * (" + decided + " or " + stepped + ") > 0"},
 		query{expr: "1000 * (" + ends + " or " + decided + " or " + stepped + ") > 0"}).
@@ -119,7 +119,7 @@ func moved(s scope) *table.PanelBuilder {
 		return valueColumnOf(i, title, append([][]dashboard.DynamicConfigValue{inUnit("short"), inDecimals(2), ifAbsent("-"), inWidth(width)}, more...)...)
 	}
 	state := valueColumnOf(1, "state", mapped(stateNames()), []dashboard.DynamicConfigValue{filledCell("color-background")}, inWidth(112))
-	columns := slices.Concat(narrow(s.labels...), []column{
+	columns := slices.Concat(narrow(80, s.labels...), []column{
 		labelColumn("signal", atLeast(150)...), state,
 		measured(0, "score", 56, inLimits(steps(gray, step{1, red}))),
 		measured(2, "shift (SD)", 78), measured(3, "now", 66), measured(4, "baseline", 72),
@@ -223,17 +223,17 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 
 func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Distribution of $signal", "detection.md#how-it-works",
-		againstBaseline("SD of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group. Dashed: standard deviation in the baseline.", "short", s.legend(), func(sample string) string {
+		againstBaseline("SD", "Standard deviation over the last 200 episodes (or blocks) of each group. Dashed: standard deviation in the baseline.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalStddev, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
-		lines("Quantiles of $signal", "10th percentile, median and 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed). With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
+		lines("Quantiles", "10th percentile, median and 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed). With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
 			quantiles(s)...).
 			OverrideByRegexp("/baseline/", append(dashed(), colored(faint)...)).
 			OverrideByRegexp("/current/", colored(blue)).
 			OverrideByRegexp("/%/", unlisted()).
 			OverrideByName("baseline 90%", band("baseline 10%", faint)).
 			OverrideByName("current 90%", band("current 10%", blue)),
-		bars("Deciles of $signal", "Share of the episodes (or blocks) in each tenth of the baseline (decile), from its lowest to its highest values. Without drift, every bar for the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
+		bars("Deciles", "Share of the episodes (or blocks) in each tenth of the baseline (decile), from its lowest to its highest values. Without drift, every bar for the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
 			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")").Span(full))
 }
 
@@ -282,7 +282,7 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Actions", "detection.md#how-it-works",
 		levels("Action shares", "Share of each action over the last 200 episodes (or blocks). Actions that are rare in the baseline are shown as other.", "percentunit",
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
-		bars("Action shares compared with the baseline", "Current share of each action, next to its share in the baseline.", "action", s,
+		bars("Action shares and baseline", "Current share of each action, next to its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
 		paired("Action divergence", "Population stability index (`psi`, in nats) and Jensen-Shannon divergence (`js`, in bits) between the actions in the last 200 episodes (or blocks) and in the baseline. Dashed: the 95th percentile for unchanged actions if steps are independent. If they are not, unchanged actions exceed it more often. These measures never page.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
@@ -319,17 +319,17 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 }
 
 func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
-	folded(d, "Detectors", "detection.md#how-it-works",
-		againstOne("Scores of $signal", "The score of each detector. Every detector raises an alarm at 1.",
+	folded(d, "Detectors of $signal", "detection.md#how-it-works",
+		againstOne("Scores", "The score of each detector. Every detector raises an alarm at 1.",
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")}),
 		againstOne("Highest score of each signal", "The highest score of each signal's detectors. Every detector raises an alarm at 1.",
 			query{expr: "max by (signal) (" + s.of(metrics.MetricDetectorScore) + ")", legend: "{{signal}}"}),
-		paired("Thresholds of $signal", "The statistic that each detector has accumulated, in its own unit. Dashed: the value at which it raises an alarm. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
+		paired("Thresholds", "The statistic that each detector has accumulated, in its own unit. Dashed: the value at which it raises an alarm. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorStatistic)+")",
-			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
+			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)").Height(tallGraph),
 		lines("Effect size of each signal", "Shift of the mean over the last 200 episodes (or blocks), in standard deviations of the baseline. One standard deviation is how far values usually lie from the mean.", deviations,
-			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
-		happened("Drift detected by ADWIN and Page-Hinkley", "How often ADWIN and Page-Hinkley detected drift in $signal. They are shown for comparison and never page. Dashed: the number of detections expected by chance.",
+			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1).Height(tallGraph),
+		happened("ADWIN and Page-Hinkley", "How often ADWIN and Page-Hinkley detected drift in $signal. They are shown for comparison and never page. Dashed: the number of detections expected by chance.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
 			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
 			Decimals(2).OverrideByRegexp("/chance/", append(dashed(), asLine()...)))

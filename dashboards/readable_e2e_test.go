@@ -171,21 +171,15 @@ const (
 
 // unreadableCells returns whether a table scrolls sideways, and which texts are cut. On a phone, it may scroll.
 func (d drawing) unreadableCells(s screen) (found []string) {
-	room, free, least := s.panelWidth(d.panel.GridPos.W)-tableMargin, 0, 0
-	for i, w := range d.Widths {
-		room -= float64(w)
-		if w == 0 {
-			free, least = free+1, least+d.Leasts[i]
-		}
+	widths := d.columnWidths(s)
+	room := s.panelWidth(d.panel.GridPos.W) - tableMargin
+	for _, width := range widths {
+		room -= width
 	}
-	if s >= stacks && room < float64(least) {
-		found = append(found, fmt.Sprintf("its %d columns are %.0f pixels wider than it", len(d.Widths), float64(least)-room))
+	if s >= stacks && room < -1 {
+		found = append(found, fmt.Sprintf("its %d columns are %.0f pixels wider than it", len(widths), -room))
 	}
-	for i, w := range d.Widths {
-		width := float64(w)
-		if w == 0 {
-			width = max(room/float64(free), float64(d.Leasts[i]))
-		}
+	for i, width := range widths {
 		texts := []string{d.Columns[i][0]}
 		for _, row := range d.Rows {
 			texts = append(texts, row[i])
@@ -197,6 +191,26 @@ func (d drawing) unreadableCells(s screen) (found []string) {
 		}
 	}
 	return found
+}
+
+// columnWidths returns the widths of the columns as Grafana computes them. Those without a width share what the others
+// leave, but none is narrower than its minimum, even if the table then scrolls.
+func (d drawing) columnWidths(s screen) []float64 {
+	room, free := s.panelWidth(d.panel.GridPos.W)-tableMargin, 0.
+	for _, w := range d.Widths {
+		room -= float64(w)
+		if w == 0 {
+			free++
+		}
+	}
+	widths := make([]float64, len(d.Widths))
+	for i, w := range d.Widths {
+		widths[i] = float64(w)
+		if w == 0 {
+			widths[i] = max(room/free, float64(d.Leasts[i]))
+		}
+	}
+	return widths
 }
 
 var anRGB = regexp.MustCompile(`^rgb\((\d+), (\d+), (\d+)\)$`)

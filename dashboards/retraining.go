@@ -21,7 +21,7 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
 	d := frame("Rewardwatch / Retraining", "Retrain requests: what is waiting, whether deliveries arrive, and how the new versions perform.",
 		retrainingUID, s, everything(policyVariable()))
-	d.WithPanel(inConsole(number("Awaiting approval", "Requests that must be approved before they are delivered. Click the number to decide on them in the console.", "short", steps(gray, step{1, amber}),
+	d.WithPanel(inConsole(number("To approve", "Requests that must be approved before they are delivered. Click the number to decide on them in the console.", "short", steps(gray, step{1, amber}),
 		query{expr: inStates(s, "awaiting_approval")}), "awaiting_approval")).
 		WithPanel(number("In progress", "Requests that are waiting for delivery, whose job is running, or whose new version is being judged.", "short", steps(gray),
 			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
@@ -136,7 +136,7 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 	expected := "topk(2, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
 	folded(d, "Outcomes over time", "outcomes.md",
-		lines("Expected and observed values over time", "What the new version of each retraining must achieve (dashed), from delivery to outcome, and the same statistic for the last 200 episodes (or blocks) of the policy. The verdict uses only episodes of the new version. Shows at most two policies; use the Policy selector above to choose others.", "short",
+		lines("Expected and observed over time", "What the new version of each retraining must achieve (dashed), from delivery to outcome, and the same statistic for the last 200 episodes (or blocks) of the policy. The verdict uses only episodes of the new version. Shows at most two policies; use the Policy selector above to choose others.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
 			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No pending outcomes").Span(full),

@@ -37,11 +37,11 @@ func service(opts Options) *dashboard.DashboardBuilder {
 
 // serviceHeadline shows whether the service works.
 func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Freshness budget", "How fast the error budget for late episodes (or blocks) is being spent, over the last hour. The budget allows 1% to be judged more than a minute after their last event. Above 1, it runs out before the 30 days are over.", budgets, steps(green, step{1, amber}, step{6, red}),
+	d.WithPanel(number("Burn rate", "How fast the error budget for late episodes (or blocks) is being spent, over the last hour. The budget allows 1% to be judged more than a minute after their last event. Above 1, it runs out before the 30 days are over.", budgets, steps(green, step{1, amber}, step{6, red}),
 		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("Nothing judged")).
 		WithPanel(number("Lag", "Number of unread records.", "short", steps(green, step{100000, amber}),
 			query{expr: "sum(max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))"})).
-		WithPanel(number("Rejected records", "Share of records that were rejected.", "percentunit", steps(green, step{.001, amber}, step{.01, red}),
+		WithPanel(number("Rejected", "Share of records that were rejected.", "percentunit", steps(green, step{.001, amber}, step{.01, red}),
 			query{expr: "sum(rate(" + s.service(ingest.MetricEvents, `result="refused"`) + "[$__rate_interval])) / (sum(rate(" + s.service(ingest.MetricEvents) + "[$__rate_interval])) > 0)"}).
 			NoValue("Nothing read")).
 		WithPanel(number("Checkpoint age", "Age of the oldest partition checkpoint.", "s", steps(green, step{300, amber}, step{900, red}),
@@ -176,7 +176,7 @@ func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
 		inColors(happened("Notifications", "Pushes to Alertmanager, by result.",
 			query{expr: counted(s.service(alerts.MetricNotifications), overPoint, "result"), legend: "{{result}}"}),
 			[2]string{"sent", green}, [2]string{"failed", red}).NoValue("Not pushed"),
-		inColors(levels("Undelivered alerts over time", "Alerts whose current state has not been accepted by any Alertmanager.", "short",
+		inColors(levels("Unsent alerts over time", "Alerts whose current state has not been accepted by any Alertmanager.", "short",
 			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "undelivered"}), [2]string{"undelivered", red}).NoValue("Not pushed"),
 		webhooks(s),
 		targetsInTrouble(s))
