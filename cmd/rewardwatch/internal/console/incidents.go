@@ -89,15 +89,21 @@ func openFirst(incidents []alerts.Incident) []*alerts.Incident {
 	return out
 }
 
+// since returns the earliest onset of an incident.
+func since(i *alerts.Incident) finding.UnitRef {
+	if len(i.Alarms) == 0 {
+		return i.Opened
+	}
+	return i.Earliest().Onset
+}
+
 func lineOf(i *alerts.Incident) listedIncident {
 	out := listedIncident{
 		Path: segment(i.ID), Policy: i.Group.Policy, PolicyPath: segment(i.Group.Policy), Labels: labelList(i.Group), Severity: string(i.Severity),
-		Provisional: i.Provisional, Improvement: i.Improvement, Signals: words.Listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(i.UnitName()), since: i.Opened.TS,
+		Provisional: i.Provisional, Improvement: i.Improvement, Signals: words.Listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: since(i).Moment(i.UnitName()), since: since(i).TS,
 	}
 	out.State, out.Class = incidentState(i)
 	if len(i.Alarms) > 0 {
-		began := i.Earliest().Onset
-		out.Since, out.since = began.Moment(i.UnitName()), began.TS
 		named := i.Headline()
 		out.Effect = effectText(named.Signal, named.Foremost())
 		if g := i.Guard(); g != nil {

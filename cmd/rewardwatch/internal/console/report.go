@@ -113,7 +113,7 @@ func (r *Report) incident(i alerts.Incident) reportIncident {
 	alarms, left := firingFirst(&i, maxReportAlarms)
 	out := reportIncident{
 		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), State: "open", Cause: words.Cause(&i),
-		Since: i.Opened.Moment(i.UnitName()), Facts: r.Causes(i), Left: left,
+		Since: since(&i).Moment(i.UnitName()), Facts: r.Causes(i), Left: left,
 	}
 	if i.Closed {
 		out.State = "closed"

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -47,6 +49,54 @@ func TestE2EActingOnAnIncident(t *testing.T) {
 			}
 			if shown := p.shown(t); !strings.Contains(shown, "muted until") || !strings.Contains(shown, "Commented by "+s.drifting.person) {
 				t.Errorf("the page does not say what was done:\n%s", shown)
+			}
+			if !how.plain {
+				all(t, p.inaccessible(t))
+			}
+		})
+	}
+}
+
+// newest returns the request for the drifting policy that was opened last.
+func (s *site) newest(t *testing.T) ledger.Request {
+	t.Helper()
+	found, _, err := s.desk.Search(t.Context(), ledger.Filter{Policy: s.drifting.policy, Limit: 1})
+	must(t, err)
+	return found[0]
+}
+
+// After a request was rejected, a person asks for another retraining of the incident in the same form.
+func TestE2EAskingForARetraining(t *testing.T) {
+	b := startBrowser(t)
+	for _, how := range []look{desktop, phone, plain} {
+		t.Run(how.name, func(t *testing.T) {
+			s := newSite(t, newTokenFile(t))
+			p := b.open(t, how)
+			p.visit(t, s.address+"/incidents/"+s.open.ID)
+			p.follow(t, named("Log in to act"))
+			p.fill(t, "Your name", s.drifting.person)
+			p.fill(t, "Token", someToken)
+			p.follow(t, named("Log in"))
+			if p.has(t, named("Request a retraining")) {
+				t.Error("another retraining can be requested while one waits")
+			}
+			p.fill(t, "Reason or comment", s.drifting.why)
+			if status := p.follow(t, named("Reject")); status != http.StatusOK {
+				t.Fatalf("Reject gives %d", status)
+			}
+			p.do(t, "unfold the form", chromedp.Click(chromedp.JSPath(`[...document.querySelectorAll("summary")].find(e => e.innerText.trim() === "Request a retraining")`)))
+			all(t, p.overflow(t))
+			p.fill(t, "Reason or comment", "the simulator is fixed")
+			if status := p.follow(t, named("Request a retraining")); status != http.StatusOK {
+				t.Errorf("the request gives %d", status)
+			}
+			p.clean(t)
+			asked := s.newest(t)
+			if asked.OriginKind != ledger.OriginPerson || asked.Policy != s.drifting.policy || asked.Recipe != "ranker" || asked.Target != "trainer" {
+				t.Errorf("the newest request is %+v", asked)
+			}
+			if shown := p.shown(t); !strings.Contains(shown, s.drifting.person) || !strings.Contains(shown, asked.ID) && !p.has(t, `document.querySelector("a[href$='`+asked.ID+`']")`) {
+				t.Errorf("the page does not show the request:\n%s", shown)
 			}
 			if !how.plain {
 				all(t, p.inaccessible(t))

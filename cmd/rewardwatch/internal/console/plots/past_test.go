@@ -3,6 +3,7 @@ package plots
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,26 @@ func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
 		if p.Chart("none", nil, nil) != nil {
 			t.Error("a signal without values is drawn")
 		}
+	}
+}
+
+// The parts of a drawing that show values cover its width without overlaps.
+func TestHoversCoverTheDrawing(t *testing.T) {
+	p := Past{Record: testkit.FallingReturn(someTime, true), Unit: finding.Episodes()}
+	plot := p.Draw("return", nil, nil)
+	at := 0.
+	for i, h := range plot.Hovers {
+		x, width := 0., 0.
+		if _, err := fmt.Sscan(h.X+" "+h.Width, &x, &width); err != nil || math.Abs(x-at) > .2 || width <= 0 {
+			t.Errorf("part %d: %+v (%v), want one from %g on", i, h, err, at)
+		}
+		at = x + width
+	}
+	if math.Abs(at-scoreWidth) > .2 {
+		t.Errorf("the parts end at %g of %g", at, float64(scoreWidth))
+	}
+	if got, want := plot.Hovers[len(plot.Hovers)-1].Title, plot.Last+": 7.5 ± 0.5"; got != want {
+		t.Errorf("the last title is %q, want %q", got, want)
 	}
 }
 

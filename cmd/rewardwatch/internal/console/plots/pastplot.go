@@ -17,9 +17,15 @@ type Drawing struct {
 	Title                        string
 	Band, Mean                   string // points of the band of one standard deviation, and of the rolling mean
 	BaseY, BaseHeight, BaseMean  string // "" without a baseline
+	Hovers                       []hover
 	Marks                        []pastMark
 	X, Y                         string // titles of the axes
 	High, Low, First, Last, Text string
+}
+
+// hover is the part of a drawing in which the browser shows the values of a point.
+type hover struct {
+	X, Width, Title string
 }
 
 // pastMark is an onset or a version change.
@@ -60,6 +66,7 @@ func draw(c *courseJSON) *Drawing {
 		}
 	}
 	p.Band, p.Mean = band.String(), mean.String()
+	p.Hovers = c.hovers(x)
 	if b := c.Baseline; b != nil {
 		p.BaseY, p.BaseHeight, p.BaseMean = Pixels(y(b.High)), Pixels(max(1, y(b.Low)-y(b.High))), Pixels(y(b.Mean))
 	}
@@ -68,6 +75,25 @@ func draw(c *courseJSON) *Drawing {
 	}
 	p.Text = fmt.Sprintf("%s from %s to %s, between %s and %s", p.Title, p.First, p.Last, p.Low, p.High)
 	return p
+}
+
+// hovers divides the width of a drawing between its points, halfway between neighbors.
+func (c *courseJSON) hovers(x func(float64) float64) (out []hover) {
+	for i, m := range c.Lines[0].Y {
+		if m == nil || c.Band.High[i] == nil {
+			continue
+		}
+		from, to := 0., float64(scoreWidth)
+		if i > 0 {
+			from = (x(c.X[i-1]) + x(c.X[i])) / 2
+		}
+		if i < len(c.X)-1 {
+			to = (x(c.X[i]) + x(c.X[i+1])) / 2
+		}
+		title := fmt.Sprintf("%s: %s ± %s", c.moment(c.X[i]), words.Short(*m), words.Short(*c.Band.High[i]-*m))
+		out = append(out, hover{Pixels(from), Pixels(to - from), title})
+	}
+	return out
 }
 
 // fitting returns the title of an axis, without the signal if it is too long: the heading of the chart names the
