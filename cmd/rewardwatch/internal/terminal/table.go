@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mattn/go-runewidth"
 )
@@ -232,7 +233,8 @@ func wrappedRow(row []string, widths []int) [][]string {
 	return lines
 }
 
-// wrapped breaks text into lines of at most most columns: at spaces, or within a word that is longer than a line.
+// wrapped breaks text into lines of at most most columns: at spaces except those of a time, or within a word that is
+// longer than a line.
 func wrapped(text string, most int) []string {
 	if Width(text) <= most {
 		return []string{text}
@@ -240,7 +242,7 @@ func wrapped(text string, most int) []string {
 	width := &runewidth.Condition{StrictEmojiNeutral: true}
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for _, word := range wordsOf(text, most) {
 		if line != "" && Width(line)+1+Width(word) <= most {
 			line += " " + word
 			continue
@@ -258,4 +260,20 @@ func wrapped(text string, most int) []string {
 		line = word
 	}
 	return append(lines, line)
+}
+
+// wordsOf returns the words of a text. A time is one word if it is at most most columns wide.
+func wordsOf(text string, most int) (out []string) {
+	fields := strings.Fields(text)
+	for i := 0; i < len(fields); i++ {
+		word := fields[i]
+		if i+2 < len(fields) && strings.HasPrefix(fields[i+2], "UTC") {
+			whole := strings.Join(fields[i:i+3], " ")
+			if _, err := time.Parse(time.TimeOnly, fields[i+1]); err == nil && Width(whole) <= most {
+				word, i = whole, i+2
+			}
+		}
+		out = append(out, word)
+	}
+	return out
 }

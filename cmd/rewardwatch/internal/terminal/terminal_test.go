@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +153,19 @@ func TestRowsLongerThanTheHeading(t *testing.T) {
 	want := "POLICY       checkout-ranker-of-\n             harbour\nENVIRONMENT  production-europe\nSTATE        drift\n             since yesterday\n"
 	if got := tableWithin(32, false, rows); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A time stays in one line, unless the line is shorter than it.
+func TestTimesAreNotBroken(t *testing.T) {
+	const text = "episode 701 (2026-11-20 11:02:03 UTC), record 14805 of 2026-11-20 11:02 UTC"
+	for most, want := range map[int][]string{
+		40: {"episode 701 (2026-11-20 11:02:03 UTC),", "record 14805 of 2026-11-20 11:02 UTC"},
+		30: {"episode 701", "(2026-11-20 11:02:03 UTC),", "record 14805 of 2026-11-20", "11:02 UTC"},
+		20: {"episode 701", "(2026-11-20 11:02:03", "UTC), record 14805", "of 2026-11-20 11:02", "UTC"},
+	} {
+		if got := wrapped(text, most); !slices.Equal(got, want) {
+			t.Errorf("%d columns: %q, want %q", most, got, want)
+		}
 	}
 }
