@@ -74,7 +74,7 @@ var leaves = map[string]func(*drawer) any{
 		return pick(d, "gymnasium[box2d,mujoco]==1.2.2", "NumPy==2.4.6", "zope.interface==7.2", "torchrl==0.11.0", "tianshou==2.0.1", "a==0", "x-y_z==1!2.0.post1+cu126")
 	},
 	"environments[].id": func(d *drawer) any {
-		return pick(d, "Pole-v1", "ale_py:ALE/Pong-v5", "my_module:My.World-v0", "no", "0-v0", "1e3", "PandaReach-v3")
+		return pick(d, "Pole-v1", "ale_py:ALE/Pong-v5", "my_module:My.World-v0", "no", "0-v0", "1e3", "my_panda:PandaReach-v3")
 	},
 	"environments[].env":        func(d *drawer) any { return pick(d, odd...) },
 	"algorithm.name":            func(d *drawer) any { return pick(d, "PPO") },

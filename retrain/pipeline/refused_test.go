@@ -22,6 +22,7 @@ func TestRefusedOnce(t *testing.T) {
 		"version":         {[]string{id, "{id: CartPole-v9}"}, "pipeline.yaml:14:10: environments[0].id: must be a version that Gymnasium has, such as CartPole-v1"},
 		"old environment": {[]string{simulation, "", id, "{id: LunarLander-v2}", "scipy==1.17.1", "scipy==1.17.1\n  - box2d==2.3.10"}, "pipeline.yaml:15:10: environments[0].id: requires gymnasium before 1.0, not 1.2.2"},
 		"new environment": {[]string{simulation, "", id, "{id: Ant-v5}", "gymnasium==1.2.2", "gymnasium==0.29.1", "scipy==1.17.1", "scipy==1.17.1\n  - mujoco==3.2.0", "stable-baselines3==2.9.2", "stable-baselines3==2.3.2"}, "environments[0].id: requires gymnasium 1.0 or later, not 0.29.1"},
+		"no environments": {[]string{simulation, "", id, "{id: MiniGrid-Empty-5x5-v0}"}, "pipeline.yaml:14:10: environments[0].id: requires minigrid: add it to the requirements"},
 		"no simulator":    {[]string{simulation, "", id, "{id: Ant-v5}"}, "pipeline.yaml:14:10: environments[0].id: requires mujoco: add it to the requirements"},
 		"octal":           {[]string{"steps: 100000", "steps: 0100"}, "pipeline.yaml:24:19: training.steps: must not begin with 0"},
 		"octal argument":  {[]string{"n_steps: 256", "n_steps: 0256"}, "algorithm.hyperparameters.n_steps: must not begin with 0"},

@@ -8,6 +8,7 @@ type Place struct {
 	Copied bool   // in a copy of the project in $WORK, because it reads files there and writes next to them
 	Dir    string // directory in the copy
 	Source bool   // whether the program imports from src, which must then be that of the copy
+	Builds bool   // whether the modules in setup.py must be compiled in the copy
 }
 
 // Copy is the copy of the project.
@@ -28,9 +29,17 @@ func (a Place) Directory() string {
 func (a Place) Enter(training bool) string {
 	switch to := strings.TrimSuffix(a.Directory(), "/"); {
 	case a.Copied && training:
-		return `cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "` + to + `" && ` + a.imports() // $WORK may be in the repository
+		return `cp -r . /tmp/project && cp -r /tmp/project "$WORK" && ` + a.build() + `cd "` + to + `" && ` + a.imports() // $WORK may be in the repository
 	case a.Copied, a.Work:
 		return `cd "` + to + `" && ` + a.imports()
+	}
+	return ""
+}
+
+// build returns a shell command that compiles the modules of a copy, or "".
+func (a Place) build() string {
+	if a.Builds {
+		return `(cd "$WORK/project" && python setup.py build_ext --inplace) && `
 	}
 	return ""
 }
@@ -39,7 +48,7 @@ func (a Place) Enter(training bool) string {
 // files relative to itself.
 func (a Place) imports() string {
 	switch {
-	case !a.Copied || !a.Source:
+	case !a.Copied || !a.Source && !a.Builds:
 		return ""
 	case a.Dir != ".":
 		return `export PYTHONPATH="$WORK/project:$WORK/project/src" && `

@@ -107,10 +107,17 @@ func pinned(name string, requirements []string) string {
 	return ""
 }
 
-// Lacking returns the simulator that an environment of Gymnasium needs if no requirement installs it, or "".
+// Lacking returns the simulator, or package with environments, that an environment needs if no requirement installs it,
+// or "".
 func Lacking(id string, requirements []string) string {
+	needed := world(id)
 	for _, c := range Companions(id) {
-		if slices.Contains([]string{"box2d", "mujoco", "mujoco-py"}, c.Package) && !slices.ContainsFunc(requirements, c.ComesWith) {
+		if slices.Contains([]string{"box2d", "mujoco", "mujoco-py"}, c.Package) {
+			needed = append(needed, c)
+		}
+	}
+	for _, c := range needed {
+		if !slices.ContainsFunc(requirements, c.ComesWith) {
 			return c.Package
 		}
 	}

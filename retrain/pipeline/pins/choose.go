@@ -30,7 +30,7 @@ func Choose(python string, packages []Package) map[string]Choice {
 	best = append(best[:min(1, len(best))], known...)
 	chosen := choose(best, packages)
 	for range 3 { // packages chosen for a requirement may have requirements of their own
-		wanted := tightened(packages, chosen)
+		wanted := tightened(python, packages, chosen)
 		chosen = choose(best, wanted)
 		for i, p := range wanted { // requirements for an exact version
 			switch v := Exact(p.Wanted); {
@@ -87,11 +87,12 @@ func choose(from []set, packages []Package) map[string]Choice {
 	return out
 }
 
-// tightened returns the packages with the requirements of the chosen and exact versions of the others added.
-func tightened(packages []Package, chosen map[string]Choice) []Package {
+// tightened returns the packages with the requirements of the chosen and exact versions of the others added. For a
+// package without either, the caller chooses the lowest version.
+func tightened(python string, packages []Package, chosen map[string]Choice) []Package {
 	out := slices.Clone(packages)
 	for _, p := range packages {
-		version := cmp.Or(Exact(p.Wanted), chosen[p.Name].Version)
+		version := cmp.Or(Exact(p.Wanted), chosen[p.Name].Version, LowestWithFiles(python, p))
 		for _, n := range needs(p.Name, version) {
 			for i := range out {
 				if out[i].Name == n.Name && Exact(out[i].Wanted) == "" {

@@ -19,7 +19,7 @@ func MissingFrom(python string, packages []Package) []Missing {
 	}
 	var out []Missing
 	for _, p := range packages {
-		version := cmp.Or(Exact(p.Wanted), chosen[p.Name].Version)
+		version := cmp.Or(Exact(p.Wanted), chosen[p.Name].Version, LowestWithFiles(python, p))
 		for _, n := range allNeeds()[p.Name] {
 			if !n.alone || named[n.Name] || version == "" || !Allowed(n.of, version) {
 				continue

@@ -85,8 +85,8 @@ func Modules(all bool) []Module {
 var distributions = map[string]string{
 	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx", "dopamine": "dopamine-rl",
 	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
-	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pybroker": "lib-pybroker", "pybullet_envs": "pybullet", "pybullet_utils": "pybullet", "pyro": "pyro-ppl", "pywt": "pywavelets",
-	"rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "torchnlp": "pytorch-nlp",
+	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "mpl_toolkits": "matplotlib", "orbax": "orbax-checkpoint", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pybroker": "lib-pybroker", "pybullet_envs": "pybullet", "pybullet_utils": "pybullet", "pyro": "pyro-ppl", "pylab": "matplotlib", "pywt": "pywavelets",
+	"rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "tap": "typed-argument-parser", "torchnlp": "pytorch-nlp",
 	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
 }
 
@@ -167,9 +167,43 @@ var companions = []struct {
 	{traits.OfGames, Companion{"ale-py", pattern.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
 }
 
+// worlds are the packages with environments that Gymnasium does not contain, by id. They register their environments
+// when they are imported, most of them also when Gymnasium is.
+var worlds = []struct {
+	id *pattern.Pattern
+	Companion
+}{
+	{pattern.MustCompile(`^(?:MiniGrid|BabyAI)-`), Companion{"minigrid", pattern.MustCompile(`^(?:gym[-_])?minigrid|^babyai`)}},
+	{pattern.MustCompile(`^MiniWorld-`), Companion{"miniworld", pattern.MustCompile(`^(?:gym[-_])?miniworld`)}},
+	{pattern.MustCompile(`^(?:highway|highway-fast|merge|roundabout|parking|intersection|racetrack|exit|lane-keeping|two-way|u-turn)-v[0-9]+$`), Companion{"highway-env", pattern.MustCompile(`^highway[-_]env`)}},
+	{pattern.MustCompile(`^Panda(?:Flip|PickAndPlace|Push|Reach|Slide|Stack)\w*-v`), Companion{"panda-gym", pattern.MustCompile(`^panda[-_]gym`)}},
+	{pattern.MustCompile(`^(?:Fetch(?:PickAndPlace|Push|Reach|Slide)|HandManipulate|HandReach|AdroitHand|FrankaKitchen|AntMaze_|PointMaze_)\w*-v`), Companion{"gymnasium-robotics", pattern.MustCompile(`^(?:gym|gymnasium)[-_]robotics|^gym(?:$|[\[=])`)}},
+	{pattern.MustCompile(`^procgen-`), Companion{"procgen", pattern.MustCompile(`^procgen`)}},
+	{pattern.MustCompile(`^Safety(?:Ant|Car|Doggo|Point|Racecar)\w*-v`), Companion{"safety-gymnasium", pattern.MustCompile(`^(?:bullet[-_])?safety[-_]gym`)}},
+	{pattern.MustCompile(`^rware-`), Companion{"rware", pattern.MustCompile(`^rware`)}},
+	{pattern.MustCompile(`^Foraging-`), Companion{"lbforaging", pattern.MustCompile(`^lb[-_]?foraging`)}},
+	{pattern.MustCompile(`^MiniHack-`), Companion{"minihack", pattern.MustCompile(`^minihack`)}},
+	{pattern.MustCompile(`^SuperMarioBros`), Companion{"gym-super-mario-bros", pattern.MustCompile(`^gym[-_]super[-_]mario`)}},
+}
+
+// world returns the package of worlds with an environment. If the id names a module that registers it, this must be that
+// of the package.
+func world(id string) []Companion {
+	module, name, named := strings.Cut(id, ":")
+	if !named {
+		name = module
+	}
+	for _, w := range worlds {
+		if w.id.MatchString(name) && (!named || module == "gymnasium" || w.with.MatchString(module)) {
+			return []Companion{w.Companion}
+		}
+	}
+	return nil
+}
+
 // Companions returns the packages that an environment needs in addition to its library.
 func Companions(id string) []Companion {
-	var out []Companion
+	out := world(id)
 	id = id[strings.LastIndex(id, ":")+1:]
 	for _, c := range companions {
 		if c.id.MatchString(id) {

@@ -13,9 +13,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
+// compiles matches a setup.py that compiles modules without CUDA.
+var compiles = pattern.MustCompile(`\bext_modules\s*=\s*[^\s,)]`)
+
+// Builds reports whether setup.py compiles modules that programs import from the project's directory.
+func (f *Finder) Builds() bool {
+	text := f.Text["setup.py"]
+	return compiles.MatchString(text) && !strings.Contains(text, "CUDAExtension")
+}
+
 // placeOf returns where a program runs. If it writes to its working directory, this is $WORK, or a copy of the project
-// if it also reads files from there.
+// if it also reads files from there. A project whose modules must be compiled is always copied.
 func (f *Finder) placeOf(p *program, writes bool) commandline.Place {
+	at := f.placeBeside(p, writes)
+	if f.Builds() {
+		at = commandline.Place{Copied: true, Dir: ".", Builds: true}
+	}
+	return at
+}
+
+func (f *Finder) placeBeside(p *program, writes bool) commandline.Place {
 	switch beside := writes && f.readsBeside(p); {
 	case !writes, beside && hydraMain.MatchString(f.Text[p.file]): // its directory is an argument
 		return commandline.Place{}

@@ -41,6 +41,7 @@ var (
 	tomlExtras       = pattern.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
 	quotedItem       = pattern.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
 	needsList        = pattern.MustCompile(`(?s)\b(?:install_requires|INSTALL_REQUIRES|dependencies|requirements|REQUIRED_PACKAGES)\s*=\s*\[(.*?)\n?\s*\](?:\s*$|\s*[,\n)#])`)
+	setupExtras      = pattern.MustCompile(`(?s)\bextras_require\s*=\s*\{(.*?)\}`)
 	setupLines       = pattern.MustCompile(`(?m)^install_requires\s*=\s*\n((?:[ \t]+\S.*\n?)+)`)
 	lockEntry        = pattern.MustCompile(`(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"`)
 	notForTraining   = pattern.MustCompile(`dev|test|doc|lint|format`)
@@ -75,13 +76,9 @@ func (p *dependencies) declared(file, text string) {
 		first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 		p.wantPython(file, "=="+first)
 	case "setup.py":
-		p.list(file, text)
-		p.pythonOfSetup(file, text)
+		p.setup(file, text)
 	case "setup.cfg":
-		p.pythonOfSetup(file, text)
-		if m := setupLines.FindStringSubmatch(text); m != nil {
-			p.lines(file, m[1])
-		}
+		p.setupCfg(file, text)
 	case "Pipfile.lock":
 		maps.Copy(p.locked, pins.OfPipfileLock(text))
 	case pins.Report:
@@ -110,6 +107,33 @@ func (p *dependencies) declared(file, text string) {
 		case !notForTraining.MatchString(base):
 			p.lines(file, text)
 		}
+	}
+}
+
+// setup records the packages in a setup.py, and those of its extras in case the training needs them.
+func (p *dependencies) setup(file, text string) {
+	p.list(file, text)
+	p.pythonOfSetup(file, text)
+	for _, m := range setupExtras.FindAllStringSubmatch(text, 1) {
+		for _, item := range quotedItem.FindAllStringSubmatch(m[1], maxStated) {
+			p.setAside(cmp.Or(item[1], item[2]))
+		}
+	}
+}
+
+// setupCfg is setup for a setup.cfg.
+func (p *dependencies) setupCfg(file, text string) {
+	p.pythonOfSetup(file, text)
+	if m := setupLines.FindStringSubmatch(text); m != nil {
+		p.lines(file, m[1])
+	}
+	for line := range strings.Lines(pins.Section(text, "options.extras_require")) {
+		_, list, ok := strings.Cut(line, " = ") // a list of one package, on the line of the extra
+		if !ok {
+			list = line
+		}
+		list, _, _ = strings.Cut(list, " #")
+		p.setAside(list)
 	}
 }
 

@@ -42,6 +42,23 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 			[]string{"- gym==0.21.0 # train.py imports it"},
 			[]string{"wandb"},
 		},
+		"in extras of setup.py": {
+			map[string]string{
+				"setup.py": "setup(name='x', install_requires=['tqdm'], extras_require={'all': ['gym==0.21.0', 'wandb']})\n",
+				"train.py": "import gym\nmodel.learn()" + startsIt,
+			},
+			[]string{"- gym==0.21.0 # train.py imports it"},
+			[]string{"wandb"},
+		},
+		"beside setup.cfg": {
+			map[string]string{
+				"setup.cfg": "[metadata]\nname = own-agents\ndescription = Agents for games\nversion = attr: own.__version__\n\n[options]\ninstall_requires =\n\tnumpy>=1.19.0  # Note: >= 1.9, < 1.21\n\ttorch>=1.9\n\n[options.extras_require]\nlog = neptune-client==1.2.0; psutil\nplot =\n\tgym==0.21.0\n",
+				"README.md": "pip install own-agents\n",
+				"train.py":  "import gym\nimport pylab as plt\nfrom tap import Tap\nimport orbax.checkpoint\nmodel.learn()" + startsIt,
+			},
+			[]string{"project: own-agents\ndescription: \"Agents for games\"\n", "- gym==0.21.0 # train.py imports it", "- matplotlib==", "- typed-argument-parser==1.12.0 ", "- orbax-checkpoint=="},
+			[]string{"own-agents==", "# - ", "pylab"},
+		},
 		"for Keras 2": {
 			map[string]string{
 				"requirements.txt": "tqdm\ntensorflow>=2.5\nkeras\n",

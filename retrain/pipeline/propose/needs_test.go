@@ -32,6 +32,26 @@ func TestProposedPackagesThatNothingNames(t *testing.T) {
 			[]string{"base: python:3.12.", "- gym==0.21.0\n"},
 			[]string{"numpy"},
 		},
+		"a version that is the lowest one": {
+			map[string]string{"setup.py": "setup(name='d', install_requires=['gym~=0.19.0', 'numpy>=1.19', 'matplotlib', 'torch'])\n", "train.py": train},
+			[]string{"- gym==0.19.0 # the lowest version", "- numpy==1.23.5 ", "- matplotlib==3.10."},
+			nil,
+		},
+		"StarCraft II": {
+			map[string]string{"requirements.txt": "pysc2==4.0.0\ntorch\n", "train.py": train},
+			[]string{"- protobuf==3.20.3 # newer versions are incompatible with this version of pysc2\n"},
+			nil,
+		},
+		"graph mode of TensorFlow 2": {
+			map[string]string{"requirements.txt": "tensorflow>=2.1\n", "train.py": "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n" + train},
+			[]string{"- tensorflow==2.15.1 # train.py was written for Keras 2\n"},
+			nil,
+		},
+		"old versions of small packages": {
+			map[string]string{"setup.py": "setup(name='d', python_requires='==3.8.*', install_requires=['six', 'rware>1', 'lbforaging', 'albumentations', 'typed-argument-parser', 'tensorboard-logger', 'torch'])\n", "train.py": train},
+			[]string{"- six==1.17.0 ", "- rware==2.0.0 ", "- lbforaging==2.0.0 ", "- albumentations==1.4.18 ", "- typed-argument-parser==1.10.1 ", "- tensorboard-logger==0.1.0 "},
+			nil,
+		},
 		"names that NumPy 1.24 removed": {
 			map[string]string{"requirements.txt": "numpy\nmatplotlib\ntorch\n", "train.py": train, "agent.py": "import numpy as np\nmask = np.zeros(3, dtype=np.bool)\n"},
 			[]string{"- numpy==1.23.5 # agent.py uses functions that later versions removed\n", "- matplotlib==3.9.0 "},

@@ -36,6 +36,7 @@ type dependencies struct {
 	aside      map[string]string // wanted versions of packages for other purposes, by normalized name
 	calls      pins.Interfaces   // interfaces that programs use
 	games      bool              // whether Atari games are preprocessed
+	builds     bool              // whether setup.py compiles modules
 }
 
 // pythonWanted is a Python version that a file requires.
@@ -259,9 +260,11 @@ func (p *dependencies) compiled() {
 	p.notes()
 	p.roms()
 	p.systems()
-	if what := pins.Compiled(p.python, all); what != "" {
-		p.Base = pins.Compiling(p.python)
-		p.BaseWhy = strings.TrimPrefix(p.BaseWhy+"; "+what+" must be compiled", "; ")
+	for _, what := range []string{pins.Compiled(p.python, all), map[bool]string{true: "modules in setup.py"}[p.builds]} {
+		if what != "" {
+			p.Base = pins.Compiling(p.python)
+			p.BaseWhy = strings.TrimPrefix(p.BaseWhy+"; "+what+" must be compiled", "; ")
+		}
 	}
 }
 

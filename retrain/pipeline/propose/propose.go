@@ -41,6 +41,8 @@ var (
 	describedAs        = pattern.MustCompile(`(?m)^\s*description\s*=\s*"([^"\n]+)"`)
 	namedAs            = pattern.MustCompile(`(?m)^\s*name\s*=\s*["']([^"'\n]+)["']`)
 	setupNamedAs       = pattern.MustCompile(`\bsetup\(\s*(?:[^()]*?,\s*)??name\s*=\s*["']([^"'\n]+)["']`)
+	cfgNamedAs         = pattern.MustCompile(`(?m)^name\s*=[ \t]*([\w.-]+)[ \t]*$`)
+	cfgDescribedAs     = pattern.MustCompile(`(?m)^description[ \t]*=[ \t]*([^\s#:][^\n:]*?)[ \t\r]*$`) // not file: README.md
 	releaseName        = pattern.MustCompile(`[-_]v?[0-9]+(?:\.[0-9]+)+(?:[-.]?[a-z]+[0-9]*)?$`)
 	partOfName         = pattern.MustCompile(`\.(?:replace|startswith|endswith|removeprefix|removesuffix|r?split|r?partition)\(\s*$`)
 )
@@ -167,6 +169,7 @@ func (p *Proposal) choose() {
 	if p.Library == keywords.Custom && len(p.Programs) == 0 {
 		p.notebook = p.finder.Notebook()
 	}
+	p.builds = p.finder.Builds()
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
 }
@@ -358,6 +361,12 @@ func (p *Proposal) name(file string, text []byte) {
 		}
 	case "setup.py":
 		m = setupNamedAs.FindSubmatch(text)
+	case "setup.cfg":
+		metadata := []byte(pins.Section(string(text), "metadata"))
+		m = cfgNamedAs.FindSubmatch(metadata)
+		if d := cfgDescribedAs.FindSubmatch(metadata); d != nil && p.Description == "" && strict.Unprintable(string(d[1])) == "" {
+			p.Description = string(d[1])
+		}
 	}
 	if d := describedAs.FindSubmatch(text); d != nil && string(d[1]) != placeholder && slices.Contains([]string{"pyproject.toml", "setup.py"}, file) && strict.Unprintable(string(d[1])) == "" {
 		p.Description = string(d[1])
