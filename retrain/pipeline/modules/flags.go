@@ -73,8 +73,8 @@ var (
 	abslRequired   = pattern.MustCompile(`\bmark_flags?_as_required\(([^)]*)\)`)
 	dataclassArgs  = pattern.MustCompile(`(?m)^class (\w*(?:Args|Arguments|Config|Params|Options|Settings)\w*)\b[^\n]*:[ \t]*\n((?:[ \t]+[^\n]*\n|\n)+)`)
 	dataclassField = pattern.MustCompile(`(?m)^[ \t]+(\w+)[ \t]*:[ \t]*([\w.\[\], |"']+?)(?:[ \t]*=[ \t]*([^\n]+))?$`)
-	parsesClass    = pattern.MustCompile(`\btyro\.cli\(|\bsimple_parsing\b|\bHfArgumentParser\(|\bdraccus\b|\bpyrallis\b|\bjsonargparse\b`)
-	parsingName    = pattern.MustCompile(`(?i)pars|arg|opt|cfg|config|cli`)
+	parsesClass    = pattern.MustCompile(`\btyro\.cli\(|\bargparse_dataclass\b|\bsimple_parsing\b|\bHfArgumentParser\(|\bdraccus\b|\bpyrallis\b|\bjsonargparse\b`)
+	parsingName    = pattern.MustCompile(`(?i)pars|param|arg|opt|cfg|config|cli`)
 )
 
 // Flags returns the arguments of the program in a file: those that the file defines or, if it defines none, those of a
@@ -167,7 +167,7 @@ func clickFlag(kind string, a []Argument) Option {
 	return g
 }
 
-// fieldFlags returns the arguments that the fields of a class define.
+// fieldFlags returns the arguments that the fields of a class define, with underscores in their names.
 func fieldFlags(body string) []Option {
 	var out []Option
 	for _, m := range dataclassField.FindAllStringSubmatch(body, MaxFlags) {
@@ -175,7 +175,11 @@ func fieldFlags(body string) []Option {
 		if i := strings.Index(value, "field("); i >= 0 {
 			value = Given(ArgumentsOf(value, i+len("field")), "default", 0)
 		}
-		out = append(out, Option{Name: "--" + strings.ReplaceAll(m[1], "_", "-"), Required: m[3] == "", Value: Literal(value), Code: strings.TrimSpace(value), Boolean: m[2] == "bool"})
+		g := Option{Name: "--" + m[1], Required: m[3] == "", Value: Literal(value), Code: strings.TrimSpace(value), Boolean: m[2] == "bool"}
+		if at := ofLiteral.FindStringSubmatchIndex(m[2]); at != nil {
+			g.Choices = stringsOf(m[2][at[2]:])
+		}
+		out = append(out, g)
 	}
 	return out
 }

@@ -53,6 +53,17 @@ func TestNamesAreFollowedThroughImports(t *testing.T) {
 	}
 }
 
+// The class whose fields are arguments may be in another file, next to others.
+func TestArgumentsOfImportedClasses(t *testing.T) {
+	f := filesOf(map[string]string{
+		"lib/__init__.py": "", "lib/config.py": "from tap import Tap\nclass DQN(Tap):\n    env: str = 'A-v1'\nclass PPO(Tap):\n    env: str = 'B-v1'\n",
+		"lib/train.py": "from lib.config import PPO\nif __name__ == '__main__':\n    train(PPO().parse_args())\n",
+	})
+	if flags := f.Flags("lib/train.py"); len(flags) != 1 || flags[0].Value != "B-v1" || flags[0].Name != "--env" {
+		t.Error(flags)
+	}
+}
+
 // Each command-line library has its own syntax of arguments and subcommands.
 func TestArgumentsAndSubCommands(t *testing.T) {
 	for name, test := range map[string]struct{ text, flags, commands string }{
@@ -61,6 +72,11 @@ func TestArgumentsAndSubCommands(t *testing.T) {
 		"typer":    {"import typer\napp = typer.Typer()\n@app.command()\ndef train(lr: float = 0.1):\n    pass\n@app.command()\ndef run_it():\n    pass\n", "", "train run-it"},
 		"fire":     {"import fire\ndef train(lr=1):\n    pass\nfire.Fire({'train': train})\n", "", "train"},
 		"absl":     {"flags.DEFINE_float('lr', 0.1, 'rate')\n", "--lr=0.1", ""},
+		"Tap":      {"from tap import Tap\nclass Base(Tap):\n    seed: int = 1\nclass Other(Tap):\n    lr: float = 3\nclass Hyper(Base):\n    total_steps: int = int(1.5e6)\n    alg: Literal['ppo', 'dqn'] = 'ppo'\nargs = Hyper().parse_args()\n", "--total_steps= --alg=ppo --seed=1", ""},
+		"hf":       {"from transformers import HfArgumentParser\nclass Run:\n    out_dir: str = 'a'\nclass Agent:\n    lr: float = 1\nr, a = HfArgumentParser((Run, Agent)).parse_args_into_dataclasses()\n", "--out_dir=a --lr=1", ""},
+		"fields":   {"from argparse_dataclass import ArgumentParser\n@dataclass\nclass Run:\n    out_dir: str = 'a'\nargs = ArgumentParser(Run).parse_args()\n", "--out-dir=a", ""},
+		"pyrallis": {"import pyrallis\n@dataclass\nclass Run:\n    out_dir: str = 'a'\n@pyrallis.wrap()\ndef train(config: Run):\n    pass\n", "--out_dir=a", ""},
+		"function": {"import tyro\ndef main(env_id: str, total_steps: int = 5):\n    pass\ntyro.cli(main)\n", "--env-id= --total-steps=5", ""},
 		"tyro":     {"class Args:\n    lr: float = 2e-4\ntyro.cli(Args)\n", "--lr=2e-4", ""},
 	} {
 		f := filesOf(map[string]string{"train.py": test.text})

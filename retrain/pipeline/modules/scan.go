@@ -87,6 +87,9 @@ func (f *Files) scan(file string) *scan {
 	}
 	s := scanned(f.Text[file])
 	f.scanned[file] = s
+	if all := f.parsed(file); len(all) > 0 { // instead of those that classes seem to define
+		s.fields = all
+	}
 	return s
 }
 
@@ -150,7 +153,7 @@ func (s *scan) flags(text string) {
 	if parsesClass.MatchString(text) {
 		for _, m := range dataclassArgs.FindAllStringSubmatchIndex(text, maxOptions) {
 			for _, g := range fieldFlags(text[m[4]:m[5]]) {
-				if len(s.fields) < maxOptions {
+				if g.Name = argumentOf(g.Name, text); len(s.fields) < maxOptions {
 					s.fields = append(s.fields, placedFlag{m[0], "", g})
 				}
 			}

@@ -197,7 +197,7 @@ func (s *said) named(keys ...string) []advice {
 func arguments(line string) []string {
 	out := []string{}
 	for i, word := range pytext.Words(line) {
-		if strings.ContainsAny(word[:1], "#|&;>") {
+		if strings.ContainsAny(word[:1], "#|&;>") || redirects.MatchString(word) {
 			break
 		}
 		if i > 0 && len(out) > 0 && loggingFlag.MatchString(out[len(out)-1]) && modules.Printable(word) && !strings.HasPrefix(word, "-") { // its value is left out with it
@@ -229,6 +229,9 @@ func arguments(line string) []string {
 	}
 	return out
 }
+
+// redirects matches a redirection of an output with a number, as in 2> errors.log.
+var redirects = pattern.MustCompile(`^[0-9]>`)
 
 // standsFor reports whether a word is a placeholder. The name of an argument, as in --env_id, and that of an algorithm,
 // as in PPO, are not placeholders.

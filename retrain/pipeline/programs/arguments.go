@@ -87,7 +87,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		args = append(args, x.On())
 	}
 	at := f.besideIfNeeded(p, f.placeOf(p, out == nil))
-	if at.Copied {
+	if f.place = at; at.Copied {
 		f.copied = at
 	}
 	if model == "" {
@@ -255,6 +255,9 @@ func written(text string) string {
 // evaluationCommand returns the command that evaluates the model at a place.
 func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []string) Command {
 	args := p.base()
+	if p.args == nil && f.isItself(p) {
+		args = f.trained[0].base()
+	}
 	at := cmp.Or(f.input(p), saves.LoadedBy(f.reached(p), p.flags))
 	place := commandline.Work + "model"
 	if at != nil {
@@ -283,7 +286,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 			args = commandline.Set(args, modules.Option{Name: name, Joined: true}, value)
 		}
 	}
-	args = f.resultsInWork(p, at, f.ofTraining(p, at, args))
+	args = f.resultsInWork(p, at, f.ofTraining(p, at, f.asTrained(p, at, args, trained)))
 	args = f.madeInWork(p, at, onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true)))
 	for _, x := range p.flags {
 		switch {
@@ -321,6 +324,9 @@ func (f *Finder) below(at modules.Option, model string) string {
 
 // placeOfEvaluation returns where an evaluation runs. If it is the program of the training, it is the same place.
 func (f *Finder) placeOfEvaluation(p *program, args []string) commandline.Place {
+	if f.isItself(p) && (f.place.Work || f.place.Copied) {
+		return f.place
+	}
 	same := len(f.trained) > 0 && f.trained[0].file == p.file && f.output(&f.trained[0]) == nil
 	at := f.placeOf(p, same || !slices.ContainsFunc(args, commandline.Expands) || pytext.MakesDirectories(f.Text[p.file]))
 	switch {
@@ -422,14 +428,14 @@ func (f *Finder) input(p *program) *modules.Option {
 			continue
 		}
 		for i, x := range p.flags {
-			if !x.Boolean && !x.Position && readsFrom.MatchString(x.Key()) && !whichModel.MatchString(x.Value) && slices.ContainsFunc(a.words, x.Is) {
+			if !x.Boolean && !x.Position && readsFrom.MatchString(x.Key()) && !whichModel.MatchString(x.Value) && !namesAlgorithm(x, p.flags.Given(a.words, x)) && slices.ContainsFunc(a.words, x.Is) {
 				return &p.flags[i]
 			}
 		}
 	}
 	best, at := -1, len(readsFirst)
 	for i, x := range p.flags {
-		if x.Boolean || !readsFrom.MatchString(x.Key()) || len(x.Choices) > 0 || whichModel.MatchString(x.Value) {
+		if x.Boolean || !readsFrom.MatchString(x.Key()) || len(x.Choices) > 0 || whichModel.MatchString(x.Value) || namesAlgorithm(x, p.flags.Given(p.args, x)) {
 			continue
 		}
 		j := slices.IndexFunc(readsFirst, func(word string) bool { return strings.HasPrefix(x.Key(), word) })

@@ -238,6 +238,9 @@ var (
 // ofSteps matches arguments for the steps of a training.
 var ofSteps = pattern.MustCompile(`^(?:(?:total|n|num)_)?(?:env_|train_|training_|environment_)?(?:timesteps|steps|frames)$|^max_(?:timesteps|train(?:ing)?_steps)$`)
 
+// totalSteps matches those of them that are never for a rollout or an episode.
+var totalSteps = pattern.MustCompile(`^total_(?:env_|train_|training_|environment_)?(?:timesteps|steps|frames)$|^(?:n_|num_)timesteps$`)
+
 // Environment returns the id of the environment that the best training makes, through a variable or depending on its
 // arguments, and the file with the id, or "".
 func (f *Finder) Environment() (id, file string) {
@@ -287,6 +290,11 @@ func (f *Finder) Steps() (number, from string) {
 		n := literals.NumberOf(l.program.flags.Given(l.program.args, x), l.names(file, 0))
 		if ofSteps.MatchString(x.Key()) && n >= 1 && n < 1e13 {
 			return strconv.FormatInt(int64(n), 10), cmp.Or(l.program.page, file)
+		}
+	}
+	for _, x := range l.program.flags {
+		if n := literals.NumberOf(cmp.Or(x.Code, x.Value), l.names(file, 0)); !x.OfHydra() && totalSteps.MatchString(x.Key()) && n >= 1000 && n < 1e13 {
+			return strconv.FormatInt(int64(n), 10), file
 		}
 	}
 	if n := l.ofEpochs(); n >= 1000 && n < 1e13 {

@@ -51,7 +51,8 @@ type Finder struct {
 	namedModules map[string]bool
 	dropped      bool // whether some code was not kept
 
-	copied  commandline.Place // where the training runs, if that is a copy of the project
+	place   commandline.Place // where the training runs
+	copied  commandline.Place // the same, if that is a copy of the project
 	env     string            // the environment that the repository mentions most
 	project string
 
@@ -373,7 +374,8 @@ func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []
 	most, other := advice{}, advice{}
 	named := 0
 	beside := func(a advice) int {
-		return a.weight + 25*boolean(path.Dir(p.file) != "." && path.Dir(a.file) == path.Dir(p.file))
+		named := slices.ContainsFunc(a.args, idInArgument.MatchString) // what it trains is known
+		return a.weight + boolean(named) + 25*boolean(path.Dir(p.file) != "." && path.Dir(a.file) == path.Dir(p.file))
 	}
 	for _, a := range f.said.aboutProgram(p) {
 		rest, ok := f.speaksOf(a, p)
@@ -547,7 +549,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 			p.score -= 100
 			f.refuse(&p, called, "is interactive, or only tests an environment")
 		}
-		if onlyShows.MatchString(p.name()) && !f.code.Of(f.Text[p.file]).Handles() {
+		if onlyShows.MatchString(p.name()) && !f.code.Of(f.Text[p.file]).Loads {
 			p.score -= 100
 		}
 		if f.needsScreen(&p, env) {

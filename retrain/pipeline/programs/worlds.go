@@ -9,6 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 var (
@@ -54,6 +55,26 @@ func (f *Finder) DefaultWorld() string {
 	return ""
 }
 
+// Unlike reports whether the best training makes an environment with another name than an id, judging by the arguments
+// for its environment. Programs may also have names of their own for environments, such as lander.
+func (f *Finder) Unlike(id string) bool {
+	if len(f.trained) == 0 || strings.Contains(f.Text[f.trained[0].file], id[strings.LastIndex(id, ":")+1:]) {
+		return false
+	}
+	named := ""
+	for _, x := range f.trained[0].flags {
+		value := cmp.Or(f.trained[0].flags.Given(f.trained[0].args, x), x.Value)
+		switch {
+		case x.Boolean || x.OfHydra() || !envFlag.MatchString(x.Key()):
+		case idInArgument.MatchString(value):
+			return false
+		default:
+			named += " " + value
+		}
+	}
+	return strings.TrimSpace(named) != "" && !traits.Alike(named, id)
+}
+
 // ofSettings matches arguments for a settings file.
 var ofSettings = pattern.MustCompile(`(?:^|_)(?:config|cfg|conf|settings)(?:_file|_path)?$`)
 
@@ -63,6 +84,11 @@ func (f *Finder) NeedsSettings() bool {
 	return len(f.trained) > 0 && slices.ContainsFunc(f.trained[0].flags, func(x modules.Option) bool {
 		return !x.Boolean && (x.Position || x.Required) && ofSettings.MatchString(x.Key())
 	})
+}
+
+// ReadsSettings reports whether the first training reads settings, which may decide which code it uses.
+func (f *Finder) ReadsSettings() bool {
+	return f.NeedsSettings() || len(f.Read()) > 0 || len(f.trained) > 0 && hydraMain.MatchString(f.Text[f.trained[0].file])
 }
 
 // worlds returns the classes of the repository that are environments.

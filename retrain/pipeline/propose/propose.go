@@ -92,6 +92,8 @@ type Proposal struct {
 	reexports map[string]map[string]bool    // names that packages import, by their directory
 	roots     map[string]bool               // directories of packages
 	known     map[*[]Finding]map[string]int // indices of values in lists of findings
+	own       map[string]bool               // files that the first program imports, and environments that they mention; nil if unknown
+	numbers   map[string]bool               // numbers of steps that these files mention
 	finder    *programs.Finder
 }
 
@@ -138,6 +140,7 @@ func (p *Proposal) choose() {
 	for _, found := range [][]Finding{p.Environments, p.Classes, p.Algorithms, p.rllib, p.Steps} {
 		slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, b.times-a.times) })
 	}
+	p.reach()
 	p.environments()
 	p.ofFirst()
 	switch {
@@ -174,17 +177,48 @@ func (p *Proposal) choose() {
 	p.commands()
 }
 
-// ofFirst removes numbers of steps that only other programs train for.
-func (p *Proposal) ofFirst() {
-	own := map[string]bool{} // numbers of the first program, and its files
+// importsByName matches code of a program that may import any file of the repository, and composesName such code in a
+// file that it imports.
+var (
+	importsByName = pattern.MustCompile(`\bimportlib\b|\b__import__\(|\bexec\(`)
+	composesName  = pattern.MustCompile(`\b(?:import_module|__import__)\(\s*(?:f["']|["'][\w.]*["']\s*[+%.])|\bpkgutil\.(?:iter|walk)_|\binstantiate\(`)
+)
+
+// reach records what the code of the first program mentions, including all files that it imports. It records nothing if
+// the program may import any file.
+func (p *Proposal) reach() {
+	p.own, p.numbers = map[string]bool{}, map[string]bool{}
+	anyFile := p.finder.ReadsSettings()
 	p.finder.Led(func(file string, text []byte) {
-		own[file] = true
+		p.own[file] = true
+		anyFile = anyFile || composesName.Match(text) || file == p.Programs[0].File && importsByName.Match(text)
 		for _, x := range pytext.StepsOf(text) {
-			own[x.Number] = true
+			p.numbers[x.Number] = true
+		}
+		for _, re := range []*pattern.Pattern{namedEnvironment, madeByName} {
+			for _, m := range re.FindAllSubmatch(text, maxMatches) {
+				p.own[string(m[1])] = true
+			}
 		}
 	})
+	if anyFile {
+		p.own = nil
+	}
+}
+
+// mayRead reports whether the first program may read a file, or mentions a value that the file states. Programs read
+// code only by importing it.
+func (p *Proposal) mayRead(file, value string) bool {
+	unknown := len(p.own) == 0 || path.Ext(file) != ".py"
+	return p.finder.MayRead(file) && (unknown || p.own[file] || p.own[value] || p.numbers[value])
+}
+
+// ofFirst removes numbers of steps that the first program neither mentions nor reads, and those that only other programs
+// train for.
+func (p *Proposal) ofFirst() {
 	p.Steps = slices.DeleteFunc(p.Steps, func(s Finding) bool {
-		return !own[s.Value] && !own[s.File] && slices.ContainsFunc(p.Programs[min(1, len(p.Programs)):], func(other Finding) bool { return other.File == s.File })
+		other := slices.ContainsFunc(p.Programs[min(1, len(p.Programs)):], func(other Finding) bool { return other.File == s.File })
+		return !p.numbers[s.Value] && !p.own[s.File] && other || !p.mayRead(s.File, s.Value)
 	})
 }
 
@@ -279,8 +313,11 @@ func (p *Proposal) prefer() {
 // that are only made, which exclude those that are only mentioned.
 func (p *Proposal) environments() {
 	p.identify()
-	unread := slices.DeleteFunc(slices.Clone(p.Environments), func(e Finding) bool { return p.finder.MayRead(e.File) })
-	p.Environments = slices.DeleteFunc(p.Environments, func(e Finding) bool { return !p.finder.MayRead(e.File) })
+	read := func(e Finding) bool {
+		return p.mayRead(e.File, e.Value[strings.LastIndex(e.Value, ":")+1:]) && (len(p.Algorithms) > 0 || !p.finder.Unlike(e.Value))
+	}
+	unread := slices.DeleteFunc(slices.Clone(p.Environments), read)
+	p.Environments = slices.DeleteFunc(p.Environments, func(e Finding) bool { return !read(e) })
 	kept := 0
 	for kept < len(p.Environments) && p.Environments[kept].clear == p.Environments[0].clear {
 		kept++

@@ -87,7 +87,7 @@ func withoutModel(found string) string {
 }
 
 // elsewhere matches an absolute path that exists only on the author's machine.
-var elsewhere = pattern.MustCompile(`["'](/(?:content|home|Users|kaggle|gdrive|mnt|media|scratch)/[\w./ -]+|[A-Z]:[/\\][\w./\\ -]+)["']`)
+var elsewhere = pattern.MustCompile(`["'](/(?:content|home|Users|kaggle|gdrive|mnt|media|scratch)/[\w./ ()=,@+-]+|[A-Z]:[/\\][\w./\\ -]+)["']`)
 
 // Elsewhere returns a path in code that exists only on the author's machine, or "".
 func Elsewhere(code string) string {

@@ -52,3 +52,16 @@ func Mentions(text, env string) bool {
 	plain := notOfID.ReplaceAllString(strings.ToLower(versionOfID.ReplaceAllString(path.Base(env), "")), "")
 	return plain != "" && strings.Contains(notOfID.ReplaceAllString(strings.ToLower(text), ""), plain)
 }
+
+// Alike reports whether one of the words in a text is part of the name of an environment, or contains that name, in any
+// spelling.
+func Alike(words, env string) bool {
+	plain := func(s string) string { return notOfID.ReplaceAllString(strings.ToLower(s), "") }
+	name := plain(versionOfID.ReplaceAllString(path.Base(env[strings.LastIndex(env, ":")+1:]), ""))
+	for word := range strings.FieldsSeq(words) {
+		if w := plain(word); w != "" && (strings.Contains(name, w) || strings.Contains(w, name)) {
+			return true
+		}
+	}
+	return false
+}

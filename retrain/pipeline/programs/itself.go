@@ -1,0 +1,74 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
+)
+
+var (
+	// algorithmInLowercase matches names of algorithms, policies and networks as values of an argument.
+	algorithmInLowercase = pattern.MustCompile(`(?i)^(?:(?:ma|ha|i|r|c|d|d3|qr)?(?:ppo[0-9]?|dqn|ddqn|sac|td3|ddpg|a2c|a3c|trpo|cem|es|ars|qmix|vdn|impala|appo|reinforce|rainbow|sarsa|tqc|bc|iql|cql|random)|(?:\w*[a-z])?(?:mlp|cnn|rnn|gru|lstm|transformer)(?:policy)?)$`)
+	// listsNames matches a help text that asks for a name instead of a file.
+	listsNames = pattern.MustCompile(`(?i)\bname of the (?:agent|algorithm|policy|model class)|\b(?:one of|choose from|options?:|choices:|must be)\b|\b(?:type of|which) (?:agent|algorithm|policy|model)\b`)
+	mayName    = pattern.MustCompile(`^(?:model|policy|agent)$`)
+)
+
+// namesAlgorithm reports whether an argument selects an algorithm, a policy or a network by its name, so that it does
+// not take the path of a model. given is its value in a command, or "".
+func namesAlgorithm(x modules.Option, given string) bool {
+	return mayName.MatchString(x.Key()) && (algorithmInLowercase.MatchString(x.Value) || algorithmInLowercase.MatchString(given) || listsNames.MatchString(x.Help) || len(x.Choices) > 0)
+}
+
+// isItself reports whether a program is the training program, which an argument makes evaluate.
+func (f *Finder) isItself(p *program) bool {
+	if len(f.trained) == 0 || f.trained[0].file != p.file {
+		return false
+	}
+	byMode := func(path []string) bool { return len(path) > 0 && strings.HasPrefix(path[0], "-") }
+	return slices.Equal(f.trained[0].path, p.path) || byMode(f.trained[0].path) && byMode(p.path)
+}
+
+// asTrained gives an evaluation by the training program the arguments with which the training decides what it trains and
+// where. at is the argument for the model, or nil if the program finds the model in the directory of the training.
+func (f *Finder) asTrained(p *program, at *modules.Option, args, trained []string) []string {
+	if !f.isItself(p) {
+		return args
+	}
+	out := f.output(&f.trained[0])
+	for _, x := range p.flags {
+		given, isOutput := p.flags.Given(trained, x), out != nil && x.Name == out.Name
+		decides := decidesTraining(x, given) || isOutput && at == nil
+		switch {
+		case x.Boolean || !decides || at != nil && x.Name == at.Name:
+		case given != "":
+			args = p.flags.Give(args, x, given)
+		case !x.Position && commandline.Has(args, x):
+			args = without(args, x)
+		}
+	}
+	return args
+}
+
+// decidesTraining reports whether an argument decides what is trained.
+func decidesTraining(x modules.Option, given string) bool {
+	key := x.Key()
+	return envFlag.MatchString(key) || algoFlag.MatchString(key) || nameFlag.MatchString(key) || configFlag.MatchString(key) || namesAlgorithm(x, given)
+}
+
+// without removes an argument with its value.
+func without(args []string, x modules.Option) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case !commandline.Has([]string{args[i]}, x):
+			out = append(out, args[i])
+		case !strings.Contains(args[i], "="):
+			i++
+		}
+	}
+	return out
+}
