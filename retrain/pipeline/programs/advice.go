@@ -10,16 +10,18 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/placeholders"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // Limits for the pages that are searched for commands.
 const (
-	maxPages    = 200
-	maxPageSize = 256 << 10
-	maxAdvice   = 2000
-	maxEntries  = 50_000 // files and directories visited in search of pages
-	maxWord     = 64     // words of a command line
+	maxPages     = 200
+	maxPageSize  = 256 << 10
+	maxAdvice    = 2000
+	maxEntries   = 50_000 // files and directories visited in search of pages
+	maxWord      = 64     // words of a command line
+	maxExplained = 20     // command lines with placeholders per page
 )
 
 // advice is a command line that a repository recommends.
@@ -33,6 +35,7 @@ type advice struct {
 
 var (
 	pythonLine = pattern.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|py(?:[ \t]+-3(?:\.[0-9]+)?)?|uv[ \t]+run|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
+	directLine = pattern.MustCompile("(?m)(?:^|[`$>])[ \t]*()(\\./[\\w./-]+\\.py)\\b([^`\n]*)")
 	continued  = pattern.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
 	stoodFor   = pattern.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|path[_-]to[_-]|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$|(?i:\byour|(?:^|[=/])(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})/|/(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})(?:\.\w+)?$)`)
 	flagAlone  = pattern.MustCompile(`^--[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*$`)
@@ -126,9 +129,14 @@ func weightOf(file string) int {
 // adviceIn collects the commands in a text.
 func (f *Finder) adviceIn(file, text string, weight int, console *pattern.Pattern) {
 	text = continued.ReplaceAllString(text, " ")
-	for _, m := range pythonLine.FindAllStringSubmatch(text, 200) {
-		target := strings.Join(strings.Fields(m[2]), " ")
-		a := advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(m[3]), words: pytext.Words(m[3]), weight: weight}
+	explained := 0
+	for _, m := range append(pythonLine.FindAllStringSubmatchIndex(text, 200), directLine.FindAllStringSubmatchIndex(text, 200)...) {
+		target, rest := strings.Join(strings.Fields(text[m[4]:m[5]]), " "), text[m[6]:m[7]]
+		if placeholders.In(rest) && explained < maxExplained {
+			explained++
+			rest = placeholders.Filled(text, m[1], rest, pythonLine.MatchString)
+		}
+		a := advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(rest), words: pytext.Words(rest), weight: weight}
 		if weight == ofWorkflow {
 			a.args = nil
 		}

@@ -6,21 +6,13 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
-)
-
-var (
-	// algorithmInLowercase matches names of algorithms, policies and networks as values of an argument.
-	algorithmInLowercase = pattern.MustCompile(`(?i)^(?:(?:ma|ha|i|r|c|d|d3|qr)?(?:ppo[0-9]?|dqn|ddqn|sac|td3|ddpg|a2c|a3c|trpo|cem|es|ars|qmix|vdn|impala|appo|reinforce|rainbow|sarsa|tqc|bc|iql|cql|random)|(?:\w*[a-z])?(?:mlp|cnn|rnn|gru|lstm|transformer)(?:policy)?)$`)
-	// listsNames matches a help text that asks for a name instead of a file.
-	listsNames = pattern.MustCompile(`(?i)\bname of the (?:agent|algorithm|policy|model class)|\b(?:one of|choose from|options?:|choices:|must be)\b|\b(?:type of|which) (?:agent|algorithm|policy|model)\b`)
-	mayName    = pattern.MustCompile(`^(?:model|policy|agent)$`)
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 // namesAlgorithm reports whether an argument selects an algorithm, a policy or a network by its name, so that it does
 // not take the path of a model. given is its value in a command, or "".
 func namesAlgorithm(x modules.Option, given string) bool {
-	return mayName.MatchString(x.Key()) && (algorithmInLowercase.MatchString(x.Value) || algorithmInLowercase.MatchString(given) || listsNames.MatchString(x.Help) || len(x.Choices) > 0)
+	return len(x.Choices) > 0 && traits.MayName(x.Key()) || traits.NamesAlgorithm(x.Key(), x.Help, x.Value, given)
 }
 
 // isItself reports whether a program is the training program, which an argument makes evaluate.

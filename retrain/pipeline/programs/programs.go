@@ -479,14 +479,26 @@ func (f *Finder) training(all []program, env string) []program {
 		}
 	}
 	f.preferFirst(out)
-	if len(out) == 0 {
-		out = f.absent(env)
+	if out = ranked(out); len(out) == 0 || !f.learns(&out[0]) {
+		if absent := f.absent(env); len(absent) > 0 {
+			out = absent
+		}
 	}
 	if len(out) == 0 {
 		out = f.byCode(all)
 	}
 	return ranked(out)
 }
+
+// learns reports whether a program is named for training, or its code trains.
+func (f *Finder) learns(p *program) bool {
+	return traits.Weigh(p.names(), traits.Training) > 0 || slices.ContainsFunc(f.reached(p), surelyTrains.MatchString)
+}
+
+var surelyTrains = pattern.MustCompile(`\.(?:learn|train|fit|backward)\(|(?:_t|T)rainer\(|Learner\(|\bvalue_and_grad\(|\bGradientTape\(|\.apply_gradients\(`)
+
+// minAbsent is the score above which a missing program trains.
+const minAbsent = 40
 
 // absent returns the programs that pages recommend for training but that are missing, because source distributions omit
 // them.
@@ -499,7 +511,7 @@ func (f *Finder) absent(env string) []program {
 		p := program{file: a.target, start: []string{a.target}, args: a.args, from: a.file}
 		trained := slices.ContainsFunc(a.args, func(x string) bool { return x == "--train" || x == "train" || x == "--mode=train" })
 		p.score = traits.Weigh(p.names(), traits.Training) + 60*boolean(trained) + 25*boolean(traits.Mentions(strings.Join(a.args, " "), env)) + 20*boolean(slices.ContainsFunc(a.args, f.exists))
-		if p.score > 60 && !slices.ContainsFunc(a.args, traits.Evaluating) {
+		if p.score > minAbsent && !slices.ContainsFunc(a.args, traits.Evaluating) {
 			out = append(out, p)
 		}
 	}
@@ -527,7 +539,7 @@ func (f *Finder) absentEvaluation(training *program) []program {
 	return nil
 }
 
-var idInArgument = pattern.MustCompile(`^(?:[\w-]+=)?((?:[\w.-]+/)?[A-Za-z][\w.]*-v[0-9]+)$`)
+var idInArgument = pattern.MustCompile(`^(?:[\w.-]+=)?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)$`)
 
 func ranked(out []program) []program {
 	slices.SortStableFunc(out, func(a, b program) int {

@@ -52,8 +52,17 @@ func (f *Finder) DefaultWorld() string {
 			return id
 		}
 	}
+	for _, a := range f.trained[0].args { // settings that the program reads itself
+		name, id, ok := strings.Cut(a, "=")
+		if ok && len(f.trained[0].flags) == 0 && !strings.HasPrefix(a, "-") && ofWorld.MatchString(name) && idInArgument.MatchString(id) {
+			return id
+		}
+	}
 	return ""
 }
+
+// ofWorld matches names of settings for an environment.
+var ofWorld = pattern.MustCompile(`^(?:env|environment|gym|task)(?:[._](?:args?|config|id|key|kwargs|name))*$`)
 
 // Unlike reports whether the best training makes an environment with another name than an id, judging by the arguments
 // for its environment. Programs may also have names of their own for environments, such as lander.
