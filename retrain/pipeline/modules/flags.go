@@ -18,6 +18,7 @@ type Option struct {
 	Value    string // its default, "" if that is not a string, number, True or False
 	Code     string // the expression of its default, "" if unknown
 	Boolean  bool
+	Alone    bool // whether it may be given without a value
 	Choices  []string
 	Joined   bool // whether the value follows after =
 	Help     string
@@ -35,7 +36,7 @@ func (f Option) Key() string {
 	name := strings.ReplaceAll(strings.Trim(strings.ToLower(f.Name), "-"), "-", "_")
 	parts := strings.Split(name, ".")
 	n := len(parts)
-	if n > 1 && slices.Contains([]string{"path", "dir", "file", "name", "id"}, parts[n-1]) {
+	if n > 1 && slices.Contains([]string{"path", "dir", "file", "name", "id", "enable", "enabled"}, parts[n-1]) {
 		return parts[n-2] + "_" + parts[n-1]
 	}
 	return parts[n-1]
@@ -77,8 +78,8 @@ var (
 	parsingName    = pattern.MustCompile(`(?i)pars|param|arg|opt|cfg|config|cli`)
 )
 
-// Flags returns the arguments of the program in a file: those that the file defines or, if it defines none, those of a
-// parser that it imports.
+// Flags returns the arguments of the program in a file: those that the file defines or, if it defines none, those of the
+// parsers that it imports, directly or through files that define none.
 func (f *Files) Flags(file string) []Option {
 	if known, ok := f.flagsOf[file]; ok {
 		return known
@@ -86,14 +87,17 @@ func (f *Files) Flags(file string) []Option {
 	var out []Option
 	seen := map[string]bool{}
 	next := []string{file}
-	for depth := 0; depth < 5 && len(out) == 0; depth++ {
+	for depth := 0; depth < 5 && len(next) > 0; depth++ {
 		var further []string
 		for _, g := range next {
 			if seen[g] || len(seen) > 12 {
 				continue
 			}
 			seen[g] = true
-			out = append(out, f.scan(g).within(0, len(f.Text[g]))...)
+			if own := f.scan(g).within(0, len(f.Text[g])); len(own) > 0 {
+				out = append(out, own...)
+				continue
+			}
 			for as, from := range f.Imported(g) {
 				if parsingName.MatchString(as) {
 					further = append(further, from.File)
@@ -120,6 +124,7 @@ func argparseFlag(a []Argument) Option {
 	g.Position = !strings.HasPrefix(g.Name, "-")
 	nargs := Given(a, "nargs", -1)
 	g.Many = nargs != "" && Literal(nargs) != "?"
+	g.Alone = slices.Contains([]string{"?", "*"}, Literal(nargs)) || Given(a, "action", -1) != ""
 	if text := Literal(nargs); g.Position && text != "?" && text != "*" {
 		g.Required = true
 	}
@@ -161,6 +166,7 @@ func clickFlag(kind string, a []Argument) Option {
 		}
 	}
 	g.Boolean = g.Boolean || Given(a, "is_flag", -1) == "True"
+	g.Alone = g.Alone || Given(a, "count", -1) == "True" || Given(a, "flag_value", -1) != ""
 	if t := Given(a, "type", -1); strings.Contains(t, "Choice(") {
 		g.Choices = stringsOf(t[strings.Index(t, "Choice(")+len("Choice("):])
 	}

@@ -30,6 +30,13 @@ func Gone(p Package, imported func(module string) bool) string {
 // environments.
 var WithGames = map[string]string{"atari-py": "==0.2.6", "gym": "==0.19.0"}
 
+// withOldGames matches requirements that install the Atari games of Gym.
+var withOldGames = pattern.MustCompile(`^gym\[[^\]]*\b(?:atari|all)\b`)
+
+// OfOldGames reports whether a requirement installs Gym with its Atari games. Gym 0.22 to 0.25 require ale-py 0.7 for
+// them.
+func OfOldGames(name string) bool { return withOldGames.MatchString(name) }
+
 // RunsAtariPy reports whether atari-py has files for a Python version.
 func RunsAtariPy(python string) bool { return windows("atari-py")[python] != window{} }
 

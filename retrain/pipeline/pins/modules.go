@@ -86,7 +86,7 @@ var distributions = map[string]string{
 	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx", "dopamine": "dopamine-rl",
 	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
 	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "mpl_toolkits": "matplotlib", "orbax": "orbax-checkpoint", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pybroker": "lib-pybroker", "pybullet_envs": "pybullet", "pybullet_utils": "pybullet", "pyro": "pyro-ppl", "pylab": "matplotlib", "pywt": "pywavelets",
-	"rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "tap": "typed-argument-parser", "torchnlp": "pytorch-nlp",
+	"rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "signal_slot": "signal-slot-mp", "skimage": "scikit-image", "skopt": "scikit-optimize", "snappy": "python-snappy", "sonnet": "dm-sonnet", "talib": "ta-lib", "tap": "typed-argument-parser", "torchnlp": "pytorch-nlp",
 	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
 }
 

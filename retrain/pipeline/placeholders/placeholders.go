@@ -1,5 +1,5 @@
-// Package placeholders replaces names that stand for values in the commands of a page, as in --env=<task>, by values that
-// the page lists for them.
+// Package placeholders reads the arguments of the commands in a page. It replaces names that stand for values, as in
+// --env=<task>, by values that the page lists for them.
 package placeholders
 
 import (

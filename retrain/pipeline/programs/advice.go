@@ -37,10 +37,6 @@ var (
 	pythonLine = pattern.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|py(?:[ \t]+-3(?:\.[0-9]+)?)?|uv[ \t]+run|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
 	directLine = pattern.MustCompile("(?m)(?:^|[`$>])[ \t]*()(\\./[\\w./-]+\\.py)\\b([^`\n]*)")
 	continued  = pattern.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
-	stoodFor   = pattern.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|path[_-]to[_-]|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$|(?i:\byour|(?:^|[=/])(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})/|/(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})(?:\.\w+)?$)`)
-	flagAlone  = pattern.MustCompile(`^--[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*$`)
-	secret     = pattern.MustCompile(`(?i)^--?[\w-]*(?:api[-_]?key|token|passw|secret)`)
-	ofProse    = pattern.MustCompile(`^(?:for|and|the|to|of|is|will|you|or|which|that|this)[.,:]?$`)
 	pageName   = pattern.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
 )
 
@@ -136,7 +132,7 @@ func (f *Finder) adviceIn(file, text string, weight int, console *pattern.Patter
 			explained++
 			rest = placeholders.Filled(text, m[1], rest, pythonLine.MatchString)
 		}
-		a := advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(rest), words: pytext.Words(rest), weight: weight}
+		a := advice{file: file, target: strings.TrimPrefix(target, "./"), args: pageArguments(rest), words: pytext.Words(rest), weight: weight}
 		if weight == ofWorkflow {
 			a.args = nil
 		}
@@ -146,7 +142,7 @@ func (f *Finder) adviceIn(file, text string, weight int, console *pattern.Patter
 		return
 	}
 	for _, m := range console.FindAllStringSubmatch(text, 200) {
-		f.said.add(advice{file: file, target: m[1], args: arguments(m[2]), words: pytext.Words(m[2]), weight: weight})
+		f.said.add(advice{file: file, target: m[1], args: pageArguments(m[2]), words: pytext.Words(m[2]), weight: weight})
 	}
 }
 
@@ -200,63 +196,15 @@ func (s *said) named(keys ...string) []advice {
 	return out
 }
 
-// arguments splits the arguments in a command line as a shell does, and drops what is not for the program. It returns
-// nil if one of them is a placeholder for something that only the user knows.
-func arguments(line string) []string {
-	out := []string{}
-	for i, word := range pytext.Words(line) {
-		if strings.ContainsAny(word[:1], "#|&;>") || redirects.MatchString(word) {
-			break
-		}
-		if i > 0 && len(out) > 0 && loggingFlag.MatchString(out[len(out)-1]) && modules.Printable(word) && !strings.HasPrefix(word, "-") { // its value is left out with it
-			out = append(out, word)
-			continue
-		}
-		if name, value, joined := strings.Cut(word, "="); modules.Printable(word) && standsFor(word) {
-			switch {
-			case joined && stoodFor.MatchString(value) && forModel(name):
-				continue
-			case len(out) > 0 && forModel(out[len(out)-1]):
-				out = out[:len(out)-1]
-				continue
-			}
-		}
-		if !modules.Printable(word) || standsFor(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
-			return nil
-		}
-		plain := strings.TrimRight(word, ",;:!")
-		if sentence := strings.TrimSuffix(plain, "."); endsWord.MatchString(sentence) {
-			plain = sentence
-		}
-		if plain != "" {
-			out = append(out, plain)
-		}
-		if plain != word { // the sentence continues
-			break
-		}
-	}
-	return out
+// pageArguments returns the arguments in a command line of a page, or nil if one of them is a placeholder.
+func pageArguments(line string) []string {
+	return placeholders.Arguments(line, forModel, loggingFlag.MatchString)
 }
-
-// redirects matches a redirection of an output with a number, as in 2> errors.log.
-var redirects = pattern.MustCompile(`^[0-9]>`)
-
-// standsFor reports whether a word is a placeholder. The name of an argument, as in --env_id, and that of an algorithm,
-// as in PPO, are not placeholders.
-func standsFor(word string) bool {
-	return !flagAlone.MatchString(word) && stoodFor.MatchString(word) && !ofAlgorithm.MatchString(word)
-}
-
-// ofAlgorithm matches the name of an algorithm, also as the value of an argument.
-var ofAlgorithm = pattern.MustCompile(`^(?:--?[\w-]+=)?(?:MA|HA|I|R|C|D|D3|QR)?(?:PPO[0-9]?|DQN|DDQN|SAC|TD3|DDPG|A2C|A3C|TRPO|CEM|ES|ARS|GAE|QMIX|VDN|IMPALA|APPO|REINFORCE|RAINBOW|SARSA|TQC|BC|IQL|CQL)$`)
 
 // forModel reports whether a flag is for the model. A page may leave its value open, because the pipeline knows it.
 func forModel(flag string) bool {
 	return strings.HasPrefix(flag, "-") && readsFrom.MatchString(modules.Option{Name: flag}.Key())
 }
-
-// endsWord matches the end of a word before a full stop. The dots of a path such as .. are not full stops.
-var endsWord = pattern.MustCompile(`[A-Za-z0-9]$`)
 
 // known returns arguments up to the first word for which the program has no argument, because the text of the page
 // begins there.
@@ -292,13 +240,20 @@ func (p *program) known(args []string) []string {
 // readsWords matches code of a program that may read arguments without declaring them.
 var readsWords = pattern.MustCompile(`\bargv\b|\bhydra\b|\bsacred\b|\b[Ff]ire\b|\bOmegaConf\b|\bfrom_cli\b|\babsl\b|\bgin\b|\bclick\b|\btyper\b|\btyro\b|\bdocopt\b|\bargs\b|\bflags\b|(?i:pars(?:e|er)\w*)`)
 
+// moved reports whether a module is another one that was moved into a subpackage since a page was written.
+func moved(from, to string) bool {
+	a, b := strings.Split(from, "."), strings.Split(to, ".")
+	return len(a) > 2 && len(b) == len(a)+1 && a[0] == b[0] && slices.Equal(a[len(a)-2:], b[len(b)-2:])
+}
+
 // names reports whether advice is about a file. A page may give the path relative to its own directory, or only the
 // last parts of it.
 func (f *Finder) names(a advice, file string) bool {
 	target, isModule := strings.CutPrefix(a.target, "-m ")
 	switch {
 	case isModule:
-		return target == modules.NameOf(file) || strings.HasPrefix(file, "src/") && target == "src."+modules.NameOf(file)
+		name := modules.NameOf(file)
+		return target == name || strings.HasPrefix(file, "src/") && target == "src."+name || f.Module(target) == "" && moved(target, name)
 	case !strings.HasSuffix(target, ".py"):
 		return false
 	case target == file || path.Join(path.Dir(a.file), target) == file:

@@ -123,7 +123,7 @@ func (p *program) base() []string {
 			}
 			continue
 		}
-		if p.turnsGPUOn(i) {
+		if p.turnsGPUOn(i) || p.lacksValue(i) {
 			continue
 		}
 		a = p.ofAbsl(a)
@@ -133,6 +133,14 @@ func (p *program) base() []string {
 		out = append(out, a)
 	}
 	return out
+}
+
+// lacksValue reports whether the argument at an index needs a value that the page omits.
+func (p *program) lacksValue(i int) bool {
+	alone := strings.HasPrefix(p.args[i], "--") && !strings.Contains(p.args[i], "=") && (i+1 == len(p.args) || strings.HasPrefix(p.args[i+1], "--"))
+	return alone && slices.ContainsFunc(p.flags, func(x modules.Option) bool {
+		return x.Is(p.args[i]) && !x.Boolean && !x.Alone && !x.Position && !x.Joined
+	})
 }
 
 // ofAbsl replaces an abbreviated argument by the only one that begins with its name. Unlike argparse, absl rejects
@@ -400,7 +408,8 @@ var (
 // onProcessor adds the arguments without which a program fails if there is no GPU.
 func onProcessor(p *program, args []string) []string {
 	for _, x := range p.flags {
-		if !x.Boolean && !x.Position && deviceFlag.MatchString(x.Key()) && ofCUDA.MatchString(x.Value) && !commandline.Has(args, x) {
+		onGPU := ofCUDA.MatchString(x.Value) || x.Value == "gpu" && slices.Contains(x.Choices, "cpu")
+		if !x.Boolean && !x.Position && deviceFlag.MatchString(x.Key()) && onGPU && !commandline.Has(args, x) {
 			args = append(args, x.Words("cpu")...)
 		}
 		if x.Boolean && x.IsOn() && x.Joined && !x.OfHydra() && ofGPU.MatchString(x.Key()) && !commandline.Has(args, x) { // a flag of absl

@@ -98,7 +98,24 @@ func (f *Finder) Read() []Setting {
 	if len(f.trained) == 0 {
 		return nil
 	}
-	return append(slices.Clone(f.Composed(f.trained[0].file)), f.Settings()...)
+	return slices.Concat(f.Composed(f.trained[0].file), f.grouped(&f.trained[0]), f.Settings())
+}
+
+// grouped returns the settings files that a command selects for groups of hydra, as in agent=ppo.
+func (f *Finder) grouped(p *program) []Setting {
+	var out []Setting
+	at := hydraMain.FindStringIndex(f.Text[p.file])
+	if at == nil {
+		return nil
+	}
+	dir := modules.Literal(modules.Given(modules.ArgumentsOf(f.Text[p.file], at[1]-1), "config_path", 0))
+	for _, a := range p.args {
+		group, name, ok := strings.Cut(strings.TrimLeft(a, "+"), "=")
+		if s, found := f.setting(path.Join(path.Dir(p.file), dir, group), name); ok && found && len(out) < maxComposed {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // MayRead reports whether the best training may read a file. It returns false for a settings file if the training is

@@ -1,11 +1,13 @@
 package programs
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -28,7 +30,7 @@ func (f *Finder) isItself(p *program) bool {
 // where. at is the argument for the model, or nil if the program finds the model in the directory of the training.
 func (f *Finder) asTrained(p *program, at *modules.Option, args, trained []string) []string {
 	if !f.isItself(p) {
-		return args
+		return f.alike(p, args, trained)
 	}
 	out := f.output(&f.trained[0])
 	for _, x := range p.flags {
@@ -40,6 +42,33 @@ func (f *Finder) asTrained(p *program, at *modules.Option, args, trained []strin
 			args = p.flags.Give(args, x, given)
 		case !x.Position && commandline.Has(args, x):
 			args = without(args, x)
+		}
+	}
+	return args
+}
+
+// ofEachRun matches arguments whose values differ between a training and an evaluation: those for places and amounts.
+var ofEachRun = pattern.MustCompile(`seed|episodes?|eval|test|(?:num|n)_|workers|threads|port|render|display|video|fps|steps|epochs?|batch|iter|dir|path|file|folder|checkpoint|ckpt|chkpt|load|save|out|log|device|gpu|verbose`)
+
+// alike gives an evaluation by another program the values that the training has for the same arguments, because the
+// examples of a page may be for different trainings.
+func (f *Finder) alike(p *program, args, trained []string) []string {
+	if len(f.trained) == 0 {
+		return args
+	}
+	flags := f.trained[0].flags
+	for _, x := range p.flags {
+		i := slices.IndexFunc(flags, func(y modules.Option) bool { return x.Name == y.Name })
+		given := p.flags.Given(args, x)
+		if i < 0 || given == "" || x.Boolean || x.Position || x.Many || ofEachRun.MatchString(x.Key()) || modules.Extension(given) != "" {
+			continue
+		}
+		value := flags.Given(trained, flags[i])
+		if nameFlag.MatchString(x.Key()) {
+			value = cmp.Or(value, flags[i].Value)
+		}
+		if value != "" && !commandline.Expands(value) {
+			args = p.flags.Give(args, x, value)
 		}
 	}
 	return args

@@ -34,6 +34,12 @@ func (f *Finder) hasCounterpart(file string) bool {
 	})
 }
 
+// hasSibling reports whether a program is in another directory than the training, which contains a program of the same
+// name. The latter belongs to the training.
+func (f *Finder) hasSibling(p, training *program) bool {
+	return path.Dir(p.file) != path.Dir(training.file) && len(p.path) == 0 && f.Has(path.Join(path.Dir(training.file), path.Base(p.file)))
+}
+
 // firstNamed returns the index of the first advice at the root that is about a program, or the number of all advice. A
 // page usually mentions first what users should run first.
 func (f *Finder) firstNamed(p *program) int {

@@ -585,7 +585,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 			p.score += 10
 		}
 		if training != nil {
-			p.score += goesWith(&p, training)
+			p.score += goesWith(&p, training) - 60*boolean(f.hasSibling(&p, training))
 		}
 		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, traits.Listing.MatchString) })
 		p.args, p.page = args, page

@@ -79,7 +79,7 @@ func TestWordsOfALine(t *testing.T) {
 		``:                              "",
 	} {
 		got := "nil"
-		if words := arguments(line); words != nil {
+		if words := pageArguments(line); words != nil {
 			got = strings.Join(words, "|")
 		}
 		if got != want {

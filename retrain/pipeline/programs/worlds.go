@@ -64,13 +64,19 @@ func (f *Finder) DefaultWorld() string {
 // ofWorld matches names of settings for an environment.
 var ofWorld = pattern.MustCompile(`^(?:env|environment|gym|task)(?:[._](?:args?|config|id|key|kwargs|name))*$`)
 
-// Unlike reports whether the best training makes an environment with another name than an id, judging by the arguments
-// for its environment. Programs may also have names of their own for environments, such as lander.
+// worldConstant matches a constant of a program for the name of its environment.
+var worldConstant = pattern.MustCompile(`(?m)^(?:env|environment|game|ENV|ENVIRONMENT|GAME)(?:_(?:name|id|NAME|ID))?[ \t]*=[ \t]*["']([A-Za-z][\w -]*)["'][ \t]*$`)
+
+// Unlike reports whether the best training makes an environment with another name than an id, judging by a constant and
+// the arguments for its environment. Programs may also have names of their own for environments, such as lander.
 func (f *Finder) Unlike(id string) bool {
 	if len(f.trained) == 0 || strings.Contains(f.Text[f.trained[0].file], id[strings.LastIndex(id, ":")+1:]) {
 		return false
 	}
 	named := ""
+	if m := worldConstant.FindStringSubmatch(f.Text[f.trained[0].file]); m != nil {
+		named = m[1]
+	}
 	for _, x := range f.trained[0].flags {
 		value := cmp.Or(f.trained[0].flags.Given(f.trained[0].args, x), x.Value)
 		switch {

@@ -33,6 +33,14 @@ func TestSettingsOfHydra(t *testing.T) {
 			[]string{`  - {id: "Walker2d-v5"} # "conf/task/walk.yaml"`, `  # - {id: "Hopper-v5"}`, `steps: 3000000 # "conf/task/walk.yaml"`},
 			[]string{"\n  - {id: \"Hopper-v5\"}"},
 		},
+		"groups in the command": {
+			map[string]string{
+				"README.md": "`python scripts/train_walk.py agent=ppo env=brax/ant`\n", "scripts/train_walk.py": strings.Replace(program, "config_path=''", "config_path='../configs'", 1) + "torch.save(net, name)\n",
+				"configs/config_walk.yaml": "defaults:\n  - env: null\n  - agent: null\ncheckpoint:\n  enable: false\n", "configs/agent/ppo.yaml": "# @package _global_\ntotal_timesteps: 700000\n", "configs/agent/sac.yaml": "total_timesteps: 900000\n",
+			},
+			[]string{"steps: 700000 # \"configs/agent/ppo.yaml\"", "agent=ppo env=brax/ant checkpoint.enable=true hydra.run.dir="},
+			nil,
+		},
 		"settings that lead out of the repository": {
 			map[string]string{
 				"train_walk.py": strings.Replace(program, "config_path=''", "config_path='../../etc'", 1),

@@ -46,6 +46,30 @@ func TestProposedEvaluationsByTheTraining(t *testing.T) {
 	}
 }
 
+// The examples of a page may be for different trainings. The evaluation gets what the training has, and belongs to the
+// same directory.
+func TestProposedEvaluationsAreForTheTraining(t *testing.T) {
+	const parser = "from lib.cfg import add_args\ndef parse_args():\n    p = argparse.ArgumentParser()\n    add_args(p)\n    return p.parse_args()\n"
+	const cfg = "def add_args(p):\n    p.add_argument('--env', default='a')\n    p.add_argument('--level', type=int, default=1)\n    p.add_argument('--experiment', default='first')\n    p.add_argument('--stamp', default=None, help='of the run')\n    p.add_argument('--episodes', default=3)\n    p.add_argument('--train_dir', default='out')\n    p.add_argument('--device', default='gpu', choices=['cpu', 'gpu'])\n"
+	const page = "```\npython lib/train.py --env lava --level 1 --episodes 9\npython lib/enjoy.py --env cliff --level 3 --experiment mine --stamp --episodes 5\n```\n"
+	files := map[string]string{
+		"requirements.txt": "torch==2.4.0\n", "README.md": page, "lib/__init__.py": "", "lib/args.py": parser, "lib/cfg.py": cfg,
+		"lib/train.py": "import torch\nfrom lib.args import parse_args\ndef main():\n    args = parse_args()\n    loss.backward()\n    torch.save(net, args.train_dir + '/net.pt')\n" + guard,
+		"lib/enjoy.py": "import torch\nfrom lib.args import parse_args\ndef main():\n    args = parse_args()\n    net = torch.load(args.train_dir + '/net.pt')\n    evaluate(net)\n" + guard,
+	}
+	proposes(t, "examples of a page", files, []string{
+		`lib.train --env lava --level 1 --episodes 9 --train_dir "$WORK/model" --device cpu'`,
+		`lib.enjoy --env lava --level 1 --experiment first --episodes 5 --train_dir "$WORK/model" --device cpu'`,
+	}, []string{"--stamp"})
+	const train = "import torch\nenvironment_name = 'Pong'\ndef main():\n    env = make(f'{environment_name}NoFrameskip-v4')\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard
+	const eval = "import torch\ndef main():\n    net = torch.load('net.pt')\n    evaluate(net)\n" + guard
+	proposes(t, "directories of algorithms", map[string]string{
+		"requirements.txt": "torch==2.4.0\n", "README.md": "`python -m box.dqn.run` trains. `python -m box.ppo.eval_agent` evaluates.\n", "worlds.py": "make('CartPole-v1')\n",
+		"box/__init__.py": "", "box/agents/__init__.py": "", "box/agents/dqn/__init__.py": "", "box/agents/ppo/__init__.py": "",
+		"box/agents/dqn/run.py": "import worlds\n" + train, "box/agents/dqn/eval_agent.py": eval, "box/agents/ppo/run.py": train, "box/agents/ppo/eval_agent.py": eval,
+	}, []string{"python -m box.agents.dqn.run'", "python -m box.agents.dqn.eval_agent'", "# - {id: \"CartPole-v1\"}"}, []string{"\n  - {id: \"CartPole"})
+}
+
 // Environments and steps come from the files that the training imports, not from other experiments.
 func TestProposedValuesOfImportedFiles(t *testing.T) {
 	const config = "from tap import Tap\nclass DQN(Tap):\n    env: str = 'CartPole-v1'\n    total_steps: int = int(1e6)\nclass PPO(Tap):\n    env: str = 'tmaze_5'\n    total_steps: int = int(1.5e6)\n    num_steps: int = 2048\n"

@@ -42,6 +42,16 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 			[]string{"- gym==0.21.0 # train.py imports it"},
 			[]string{"wandb"},
 		},
+		"of the project itself": {
+			map[string]string{
+				"setup.py":    "setup(\n    # Information\n    name=\"OWN\",\n    install_requires=['tqdm'],\n)\n",
+				"README.md":   "pip install OWN[all]\n",
+				"train.py":    "import own, snappy, signal_slot\nmodel.learn()" + startsIt,
+				"own/base.py": "", "own/__init__.py": "",
+			},
+			[]string{"project: own\n", "- python-snappy==", "- signal-slot-mp=="},
+			[]string{"- OWN"},
+		},
 		"in extras of setup.py": {
 			map[string]string{
 				"setup.py": "setup(name='x', install_requires=['tqdm'], extras_require={'all': ['gym==0.21.0', 'wandb']})\n",

@@ -37,6 +37,11 @@ func TestProposedPackagesThatNothingNames(t *testing.T) {
 			[]string{"- gym==0.19.0 # the lowest version", "- numpy==1.23.5 ", "- matplotlib==3.10."},
 			nil,
 		},
+		"games of an old Gym": {
+			map[string]string{"requirements.txt": "gym[atari]>=0.10\ntorch\n", "train.py": "import gym\n" + train + "    obs, reward, done, info = env.step(a)\n"},
+			[]string{"base: python:3.10.20-slim-bookworm # the games of gym before 0.26 require ale-py before 0.8\n", "- gym[atari]==0.25.2 "},
+			nil,
+		},
 		"StarCraft II": {
 			map[string]string{"requirements.txt": "pysc2==4.0.0\ntorch\n", "train.py": train},
 			[]string{"- protobuf==3.20.3 # newer versions are incompatible with this version of pysc2\n"},

@@ -294,6 +294,7 @@ func (p *dependencies) importedPackages(all bool, own func(module string) bool) 
 
 // isOwn reports whether a module belongs to the repository.
 func (p *Proposal) isOwn(module string) bool {
+	module, _, _ = strings.Cut(module, "[") // a requirement with extras
 	return p.roots[module] || p.roots["src/"+module] || pins.Normalized(module) == pins.Normalized(p.named) || p.inside[pins.Normalized(module)]
 }
 
@@ -313,6 +314,11 @@ func (p *dependencies) choosePython() {
 		if v, _ := p.calls.Last(name); p.imported[name] > 0 && v != "" && !slices.ContainsFunc(packages, func(x pins.Package) bool { return x.Name == name }) {
 			packages = append(packages, pins.Package{Name: name, Wanted: "==" + v})
 		}
+	}
+	if old, _ := p.calls.Last("gym"); old != "" && slices.ContainsFunc(p.stated, func(d Declared) bool {
+		return pins.OfOldGames(d.Name) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, old)
+	}) {
+		packages = append(packages, pins.Package{Name: "ale-py", Wanted: ">=0.7.5,<0.8"})
 	}
 	named, namedBy := p.namedPythons()
 	python, because := pins.Python(wanted, packages, named)
@@ -334,6 +340,9 @@ func (p *dependencies) choosePython() {
 		return
 	}
 	p.Base, p.BaseWhy = pins.Base(python), namedBy+" Python "+python
+	if because == "ale-py" {
+		p.BaseWhy = "the games of gym before 0.26 require ale-py before 0.8"
+	}
 	if v, file := p.calls.Last(because); v != "" {
 		p.BaseWhy = file + " uses functions that later versions of " + because + " removed"
 	}

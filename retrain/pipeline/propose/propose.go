@@ -40,7 +40,7 @@ var (
 	otherName          = pattern.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
 	describedAs        = pattern.MustCompile(`(?m)^\s*description\s*=\s*"([^"\n]+)"`)
 	namedAs            = pattern.MustCompile(`(?m)^\s*name\s*=\s*["']([^"'\n]+)["']`)
-	setupNamedAs       = pattern.MustCompile(`\bsetup\(\s*(?:[^()]*?,\s*)??name\s*=\s*["']([^"'\n]+)["']`)
+	setupNamedAs       = pattern.MustCompile(`\bsetup\(\s*(?:#[^\n]*\n\s*)*(?:[^()]*?,\s*)??name\s*=\s*["']([^"'\n]+)["']`)
 	cfgNamedAs         = pattern.MustCompile(`(?m)^name\s*=[ \t]*([\w.-]+)[ \t]*$`)
 	cfgDescribedAs     = pattern.MustCompile(`(?m)^description[ \t]*=[ \t]*([^\s#:][^\n:]*?)[ \t\r]*$`) // not file: README.md
 	releaseName        = pattern.MustCompile(`[-_]v?[0-9]+(?:\.[0-9]+)+(?:[-.]?[a-z]+[0-9]*)?$`)

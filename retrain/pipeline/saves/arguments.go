@@ -82,7 +82,7 @@ func ReadsAt(text, key string) bool {
 }
 
 // ofSaving matches arguments that enable saving of the model.
-var ofSaving = pattern.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
+var ofSaving = pattern.MustCompile(`^(?:save(?:_(?:models?|agent|policy|checkpoints?|final_model))?|(?:checkpoint|save)_enabled?)$`)
 
 // Turns returns a function that reports whether an argument enables saving of the model, judging by its name. If
 // nothing is true, the code does not seem to save anything, so the argument counts only if the code uses it.
