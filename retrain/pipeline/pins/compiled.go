@@ -4,7 +4,7 @@ import "strings"
 
 // builds are packages that need only a compiler to be built where they have no files. Other packages without files need
 // more.
-var builds = []string{"box2d-py", "evdev", "hnswlib", "mujoco-py", "nes-py", "pybullet"}
+var builds = []string{"box2d-py", "evdev", "hnswlib", "mujoco-py", "nes-py", "pybullet", "vec-noise"}
 
 // Compiled returns a package in versions that is compiled when it is installed with a Python version, or "". The slim
 // images have no compiler.

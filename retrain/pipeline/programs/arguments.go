@@ -263,6 +263,9 @@ func written(text string) string {
 // evaluationCommand returns the command that evaluates the model at a place.
 func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []string) Command {
 	args := p.base()
+	if !f.Has(p.file) {
+		args = newestModel(args, trained)
+	}
 	if p.args == nil && f.isItself(p) {
 		args = f.trained[0].base()
 	}
@@ -311,6 +314,18 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	c := f.proposed(p, args, f.placeOfEvaluation(p, args), false)
 	c.Notes = append(c.Notes, saves.OnlyThere(f.withImports(p), f.Text, p.flags)...)
 	return c
+}
+
+// newestModel replaces the path of a model in the arguments of a program whose flags are unknown, because the repository
+// does not contain it. A path that contains an argument of the training is where the training leaves its model.
+func newestModel(args, trained []string) []string {
+	for i := 1; i < len(args); i++ {
+		of := func(a string) bool { return len(a) > 3 && strings.Contains(args[i], a) }
+		if forModel(args[i-1]) && ofModel.MatchString(args[i]) && !slices.ContainsFunc(trained, of) {
+			args[i] = commandline.LastModel + modules.Extension(args[i])
+		}
+	}
+	return args
 }
 
 // below returns the directory of the model below the one that is passed to the training, if the defaults of both

@@ -31,6 +31,7 @@ var (
 		{"register_env", "registers its environment with RLlib"},
 	}
 	severalAgents = pattern.MustCompile(`\.multi_agent\(`)
+	worldOfAgents = pattern.MustCompile(`(?m)^class \w+\([^)\n]*\bMultiAgentEnv\b`)
 	ofOwnModel    = pattern.MustCompile(`["']custom_model["']`)
 	// ofWorldConfig matches a non-empty configuration of an RLlib environment.
 	ofWorldConfig = pattern.MustCompile(`\benv_config\s*=\s*(?:\{\s*["'*]|dict\(\s*\w|[A-Za-z_])`)
@@ -45,6 +46,9 @@ var (
 func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperparameters) string {
 	if !rllib && f.onlyLoads(file, algorithm) {
 		return "no program trains " + algorithm + ": they only load it"
+	}
+	if rllib && len(f.trained) == 0 && worldOfAgents.MatchString(f.Text[file]) {
+		return file + " defines an environment of several agents"
 	}
 	if len(f.trained) == 0 {
 		return ""

@@ -85,6 +85,9 @@ func (f *Finder) Settings() []Setting {
 			}
 		}
 	}
+	if f.Absent() {
+		names = p.args
+	}
 	for _, name := range names {
 		if s, ok := f.setting("", name); ok && isYAML(name) {
 			return []Setting{s}

@@ -7,6 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 var (
@@ -15,26 +16,6 @@ var (
 	// notOfWorld are the arguments of such a call that change neither observations nor actions.
 	notOfWorld = strings.Fields("id env_id render_mode disable_env_checker apply_api_compatibility autoreset n_envs num_envs seed start_index monitor_dir monitor_kwargs vec_env_cls vec_env_kwargs vectorization_mode vector_kwargs")
 )
-
-// asMade maps prefixes of Gymnasium ids to the default arguments of these environments.
-var asMade = map[string][]string{
-	"CarRacing":   {"continuous=True", "domain_randomize=False", "lap_complete_percent=0.95"},
-	"LunarLander": {"continuous=False", "enable_wind=False", "gravity=-10.0", "wind_power=15.0", "turbulence_power=1.5"},
-	"FrozenLake":  {"desc=None", `map_name="4x4"`, "is_slippery=True"},
-	"Bipedal":     {"hardcore=False"},
-	"Blackjack":   {"natural=False", "sab=False"},
-	"Pendulum":    {"g=10.0"},
-}
-
-// isAsMade reports whether an argument has the default value of the environment.
-func isAsMade(id string, a modules.Argument) bool {
-	for beginning, all := range asMade {
-		if strings.HasPrefix(id[strings.LastIndex(id, ":")+1:], beginning) {
-			return slices.Contains(all, a.Key+"="+strings.ReplaceAll(a.Text, "'", `"`))
-		}
-	}
-	return false
-}
 
 // Unmade returns why the generated scripts, which make environments only by id, cannot make the environment of the best
 // training: the program, or a file that it imports, passes further arguments. It returns "" if they can.
@@ -50,7 +31,9 @@ func (f *Finder) Unmade(id string) string {
 			if known && made.Kind == literals.String && !strings.HasSuffix(id, made.Text) {
 				continue
 			}
-			i := slices.IndexFunc(all, func(a modules.Argument) bool { return !isAsMade(id, a) && l.changes(use{file, m[0]}, a) })
+			i := slices.IndexFunc(all, func(a modules.Argument) bool {
+				return !traits.IsAsMade(id, a.Key, a.Text) && l.changes(use{file, m[0]}, a)
+			})
 			if i >= 0 && l.scopes(file, "", f.Text[file]).Runs(l.at(use{file, m[0]})) >= 0 {
 				return file + " makes the environment with " + shown(all[i]) + ", which the generated scripts do not"
 			}

@@ -524,6 +524,11 @@ func (f *Finder) isAbsent(a advice) bool {
 	return a.weight >= 25 && strings.HasSuffix(a.target, ".py") && !f.Has(a.target) && a.args != nil && (f.available(a.args) || a.weight >= ofReadme)
 }
 
+// Absent reports whether the best training is a program that the repository does not contain.
+func (f *Finder) Absent() bool {
+	return len(f.trained) > 0 && !f.Has(f.trained[0].file) && path.Ext(f.trained[0].file) == ".py"
+}
+
 // absentEvaluation returns the program that a page recommends for evaluating, in addition to an absent training.
 func (f *Finder) absentEvaluation(training *program) []program {
 	if f.Has(training.file) {

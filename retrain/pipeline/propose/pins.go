@@ -596,10 +596,10 @@ func (p *dependencies) index(names ...string) int {
 	return slices.IndexFunc(p.Packages, func(d Declared) bool { return d.Left == "" && slices.Contains(names, pins.Name(d.Name)) })
 }
 
-// need adds a package unless it is there already.
+// need adds a package unless it is there already, in the version that an extra requires, if any.
 func (p *dependencies) need(name, why string) {
 	if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return pins.Name(d.Name) == pins.Name(name) }) {
-		p.Packages = append(p.Packages, Declared{Name: name, Why: why, File: "no file"})
+		p.Packages = append(p.Packages, Declared{Name: name, Wanted: p.aside[pins.Name(name)], Why: why, File: "no file"})
 	}
 }
 

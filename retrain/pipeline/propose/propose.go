@@ -188,7 +188,10 @@ var (
 // the program may import any file.
 func (p *Proposal) reach() {
 	p.own, p.numbers = map[string]bool{}, map[string]bool{}
-	anyFile := p.finder.ReadsSettings()
+	if p.finder.Absent() { // it is unknown what it imports
+		p.own[""] = true
+	}
+	anyFile := p.finder.ReadsSettings() && !p.finder.Absent()
 	p.finder.Led(func(file string, text []byte) {
 		p.own[file] = true
 		anyFile = anyFile || composesName.Match(text) || file == p.Programs[0].File && importsByName.Match(text)
@@ -230,6 +233,11 @@ func (p *Proposal) unsuited() string {
 	for _, d := range p.stated {
 		if why := pins.TooOld(p.Library, p.dependencies.known(d), testedVersions[pins.Name(d.Name)]); why != "" && d.rank() < ofPage {
 			return d.File + " requires " + d.Name + cmp.Or(d.Wanted, p.dependencies.known(d).Wanted) + ", but it must be " + why
+		}
+	}
+	for _, name := range keywords.Packages[p.Library] {
+		if why := pins.TooOld(p.Library, pins.Package{Name: name, Wanted: p.aside[name]}, testedVersions[name]); why != "" && p.index(name) < 0 {
+			return "an extra requires " + name + p.aside[name] + ", but it must be " + why
 		}
 	}
 	a := p.Algorithms[0]
