@@ -315,11 +315,7 @@ func (p *dependencies) choosePython() {
 			packages = append(packages, pins.Package{Name: name, Wanted: "==" + v})
 		}
 	}
-	if old, _ := p.calls.Last("gym"); old != "" && slices.ContainsFunc(p.stated, func(d Declared) bool {
-		return pins.OfOldGames(d.Name) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, old)
-	}) {
-		packages = append(packages, pins.Package{Name: "ale-py", Wanted: ">=0.7.5,<0.8"})
-	}
+	packages = append(packages, p.oldGames()...)
 	named, namedBy := p.namedPythons()
 	python, because := pins.Python(wanted, packages, named)
 	if p.calls.TF1 != "" {
@@ -362,6 +358,17 @@ func (p *dependencies) choosePython() {
 			p.BaseWhy = w.file + " requires Python " + w.wanted
 		}
 	}
+}
+
+// oldGames returns the package that Gym requires for its Atari games, if the programs need a Gym before 0.26.
+func (p *dependencies) oldGames() []pins.Package {
+	old, _ := p.calls.Last("gym")
+	if old == "" || !slices.ContainsFunc(p.stated, func(d Declared) bool {
+		return pins.OfOldGames(d.Name) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, old)
+	}) {
+		return nil
+	}
+	return []pins.Package{{Name: "ale-py", Wanted: ">=0.7.5,<0.8"}}
 }
 
 // namedPythons returns the Python versions that the repository mentions without requiring them, and what mentions them.
