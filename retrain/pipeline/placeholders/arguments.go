@@ -1,6 +1,7 @@
 package placeholders
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
@@ -68,3 +69,9 @@ var ofAlgorithm = pattern.MustCompile(`^(?:--?[\w-]+=)?(?:MA|HA|I|R|C|D|D3|QR)?(
 
 // endsWord matches the end of a word before a full stop. The dots of a path such as .. are not full stops.
 var endsWord = pattern.MustCompile(`[A-Za-z0-9]$`)
+
+// Moved reports whether a module is another one that was moved into a subpackage since a page was written.
+func Moved(from, to string) bool {
+	a, b := strings.Split(from, "."), strings.Split(to, ".")
+	return len(a) > 2 && len(b) == len(a)+1 && a[0] == b[0] && slices.Equal(a[len(a)-2:], b[len(b)-2:])
+}

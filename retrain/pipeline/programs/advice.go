@@ -240,12 +240,6 @@ func (p *program) known(args []string) []string {
 // readsWords matches code of a program that may read arguments without declaring them.
 var readsWords = pattern.MustCompile(`\bargv\b|\bhydra\b|\bsacred\b|\b[Ff]ire\b|\bOmegaConf\b|\bfrom_cli\b|\babsl\b|\bgin\b|\bclick\b|\btyper\b|\btyro\b|\bdocopt\b|\bargs\b|\bflags\b|(?i:pars(?:e|er)\w*)`)
 
-// moved reports whether a module is another one that was moved into a subpackage since a page was written.
-func moved(from, to string) bool {
-	a, b := strings.Split(from, "."), strings.Split(to, ".")
-	return len(a) > 2 && len(b) == len(a)+1 && a[0] == b[0] && slices.Equal(a[len(a)-2:], b[len(b)-2:])
-}
-
 // names reports whether advice is about a file. A page may give the path relative to its own directory, or only the
 // last parts of it.
 func (f *Finder) names(a advice, file string) bool {
@@ -253,7 +247,7 @@ func (f *Finder) names(a advice, file string) bool {
 	switch {
 	case isModule:
 		name := modules.NameOf(file)
-		return target == name || strings.HasPrefix(file, "src/") && target == "src."+name || f.Module(target) == "" && moved(target, name)
+		return target == name || strings.HasPrefix(file, "src/") && target == "src."+name || f.Module(target) == "" && placeholders.Moved(target, name)
 	case !strings.HasSuffix(target, ".py"):
 		return false
 	case target == file || path.Join(path.Dir(a.file), target) == file:

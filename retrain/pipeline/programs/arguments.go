@@ -535,6 +535,7 @@ func (f *Finder) value(p *program, x modules.Option, k Known, model string, eval
 		return commandline.Work + "evaluation"
 	case stepsFlag.MatchString(key) && k.Steps != "":
 		return k.Steps
+	case nameFlag.MatchString(key) && traits.AsksForFile(x.Help):
 	case nameFlag.MatchString(key):
 		return k.Project
 	case seedFlag.MatchString(key):

@@ -23,6 +23,8 @@ func TestProposedLibrariesOfExtras(t *testing.T) {
 	with := func(text, what, value string) string { return strings.Replace(text, what, value, 1) }
 	proposes(t, "an old version", map[string]string{"pyproject.toml": with(packaging, "RAY", "2.5.0"), "ben/__init__.py": "", "ben/wrapper.py": with(wrapper, "BASE", "Env")},
 		[]string{"library: custom # an extra requires ray~=2.5.0, but it must be 2.41.0 or later", "- ray[rllib]==2.5.0 ", "- torch==1.13.1 ", "- numpy==1.24.", "base: python:3.10.20-bookworm # pyproject.toml requires scipy~=1.8.0; vec-noise 1.1.4 must be compiled"}, nil)
-	proposes(t, "several agents", map[string]string{"pyproject.toml": with(packaging, "RAY", "2.49.0"), "ben/__init__.py": "", "ben/wrapper.py": with(wrapper, "BASE", "Env, MultiAgentEnv")},
+	proposes(t, "a library that only loads models", map[string]string{"pyproject.toml": with(packaging, "ray[rllib]~=RAY", "stable-baselines3>=2.6"), "ben/__init__.py": "", "ben/pretrained.py": "from stable_baselines3 import A2C\nmodel = A2C('MlpPolicy', env)\n"},
+		[]string{"library: custom # only an extra requires stable-baselines3, and no program trains with it"}, nil)
+	proposes(t, "several agents", map[string]string{"pyproject.toml": with(with(packaging, "RAY", "2.49.0"), "dependencies = [", "dependencies = [\"ray[rllib]==2.49.0\", "), "ben/__init__.py": "", "ben/wrapper.py": with(wrapper, "BASE", "Env, MultiAgentEnv")},
 		[]string{"library: custom # ben/wrapper.py defines an environment of several agents"}, nil)
 }

@@ -61,6 +61,8 @@ func TestProposedEvaluationsAreForTheTraining(t *testing.T) {
 		`lib.train --env lava --level 1 --episodes 9 --train_dir "$WORK/model" --device cpu'`,
 		`lib.enjoy --env lava --level 1 --experiment first --episodes 5 --train_dir "$WORK/model" --device cpu'`,
 	}, []string{"--stamp"})
+	proposes(t, "a positional argument for a file", map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": "import argparse, torch\np = argparse.ArgumentParser()\np.add_argument('experiment', help='JSON file with the experiment.')\ndef main():\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard},
+		[]string{`train.py\" CHANGE-ME"`}, nil)
 	const train = "import torch\nenvironment_name = 'Pong'\ndef main():\n    env = make(f'{environment_name}NoFrameskip-v4')\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard
 	const eval = "import torch\ndef main():\n    net = torch.load('net.pt')\n    evaluate(net)\n" + guard
 	proposes(t, "directories of algorithms", map[string]string{

@@ -598,6 +598,11 @@ func (p *dependencies) framework() {
 	}
 }
 
+// states reports whether a file declares a package.
+func (p *dependencies) states(name string) bool {
+	return slices.ContainsFunc(p.stated, func(d Declared) bool { return pins.Name(d.Name) == name })
+}
+
 // index returns the index of the first package with one of the names that is not omitted, or -1.
 func (p *dependencies) index(names ...string) int {
 	return slices.IndexFunc(p.Packages, func(d Declared) bool { return d.Left == "" && slices.Contains(names, pins.Name(d.Name)) })

@@ -240,6 +240,11 @@ func (p *Proposal) unsuited() string {
 			return "an extra requires " + name + p.aside[name] + ", but it must be " + why
 		}
 	}
+	if library := keywords.Packages[p.Library][0]; len(p.Programs) == 0 && !p.states(library) {
+		if _, optional := p.aside[library]; optional {
+			return "only an extra requires " + library + ", and no program trains with it"
+		}
+	}
 	a := p.Algorithms[0]
 	seen := p.finder.Seeing(a.File, aside)
 	if len(p.Environments) > 0 && (p.Library != keywords.StableBaselines3 || !seen.Atari) {

@@ -22,3 +22,8 @@ func MayName(key string) bool { return mayName.MatchString(key) }
 func NamesAlgorithm(key, help string, values ...string) bool {
 	return MayName(key) && (listsNames.MatchString(help) || slices.ContainsFunc(values, ofAlgorithm.MatchString))
 }
+
+var asksForFile = pattern.MustCompile(`(?i)\b(?:json|ya?ml|toml|config\w*) files?\b|\bpath (?:to|of)\b`)
+
+// AsksForFile reports whether the help text of an argument asks for a file.
+func AsksForFile(help string) bool { return asksForFile.MatchString(help) }
