@@ -129,7 +129,8 @@ func TestNetworksAreThereForTheTraining(t *testing.T) {
 	}
 }
 
-// A request without an incident has no drifted data, which only retrainings for an incident use.
+// A request without an incident has no drifted data, which only retrainings for an incident use. If a command always
+// reads the data, the run ends at once.
 func TestExportOfARequestWithoutAnIncident(t *testing.T) {
 	stage := staged(t, "", "data:\n", "data:\n  export: true\n")
 	for _, test := range []struct {
@@ -141,5 +142,10 @@ func TestExportOfARequestWithoutAnIncident(t *testing.T) {
 		if code != test.want || strings.Contains(calls, "retrain status rr_1 failed") != test.failed {
 			t.Errorf("export ends with %s: exit code %d, want %d\n%s", test.exported, code, test.want, calls)
 		}
+	}
+	stage = staged(t, "", "data:\n", "data:\n  export: true\n", "deploy.py, --to, production]", "deploy.py, --data, /work/experience.parquet]")
+	code, calls := stage("export", "REQUEST=rr_1", "EXPORTED=3")
+	if code != 1 || !strings.Contains(calls, "retrain status rr_1 failed") {
+		t.Errorf("a command reads the data that the export lacks: exit code %d\n%s", code, calls)
 	}
 }
