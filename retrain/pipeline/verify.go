@@ -14,6 +14,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keep"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/words"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -40,6 +41,7 @@ func rules(w *Work) []rule {
 		{"yaml", isYAML, syntax, nil},
 		{"tabs", isYAML, tabs, nil},
 		{"json", isJSON, notJSON, nil},
+		{"shell", everywhere, unreadable, nil},
 		{"pins", everywhere, unpinned, nil},
 		{"secrets", everywhere, inClear, nil},
 		{"keep", everywhere, unbalanced, nil},
@@ -103,6 +105,14 @@ func notJSON(a *Artefact) []fault {
 	var at *json.SyntaxError
 	if err := json.Unmarshal([]byte(a.Text), new(any)); errors.As(err, &at) {
 		return []fault{{1 + strings.Count(a.Text[:min(int(at.Offset), len(a.Text))], "\n"), "is not JSON: " + err.Error()}}
+	}
+	return nil
+}
+
+// unreadable returns the syntax error of a shell script.
+func unreadable(a *Artefact) []fault {
+	if line, wrong := words.Unreadable(a.Text); wrong != "" {
+		return []fault{{line, "is not a shell script: " + wrong}}
 	}
 	return nil
 }
