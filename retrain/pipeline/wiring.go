@@ -307,6 +307,9 @@ func seen(f *File) string {
 // wiredCard returns the required lines of the model card.
 func wiredCard(f *File) string {
 	list := "\\| \\| \\|\n\\| --- \\| --- \\|\n\\| policy \\| |\\| owner \\| |\\| algorithm \\| |\\| environments \\| |\\| training steps \\| |\\| evaluation \\| |\\| gate \\| |\\| expected in production \\| |\\| monitored by \\| |## Intended use and limits\n"
+	if f.Description != "" {
+		list += "|" + strings.ReplaceAll(quote.Text(strings.TrimSpace(f.Description)), "|", `\|`) + "\n"
+	}
 	if len(f.Evaluation.Constraints) > 0 && len(f.Evaluation.Command) == 0 {
 		list += "|\\| constraints \\| mean "
 	}
