@@ -15,6 +15,12 @@ func TestProposedValuesOfAbsentPrograms(t *testing.T) {
 	}, []string{"\n  - {id: \"Pong-v5\"}", `runner.py" --play --file "$OLDPWD/games/configs/pong.yaml" --checkpoint "$(find "$WORK" -name "*.pth" `}, []string{"steps: 1000000", "\n  - {id: \"CartPole", "\n  - {id: \"Ant"})
 }
 
+// A library without a program that trains has no steps, and no environments of its tests.
+func TestProposedLibrariesWithoutATraining(t *testing.T) {
+	proposes(t, "a library", map[string]string{"requirements.txt": "torch==2.4.0\n", "lib/__init__.py": "", "lib/agent.py": "import torch\nclass Agent:\n    def __init__(self, total_timesteps=50000):\n        self.n = total_timesteps\n", "tests/test_agent.py": "env = make('CartPole-v1')\ntotal_timesteps = 1000\n"},
+		[]string{"# steps: no number of steps was found", "# environments: no Gymnasium environment id was found"}, []string{"CartPole"})
+}
+
 // A project for RLlib whose environment has several agents, or that requires an old version, is not for the generated
 // scripts.
 func TestProposedLibrariesOfExtras(t *testing.T) {

@@ -171,10 +171,19 @@ func (p *Proposal) choose() {
 	}
 	if p.Library == keywords.Custom && len(p.Programs) == 0 {
 		p.notebook = p.finder.Notebook()
+		p.withoutTraining()
 	}
 	p.builds = p.finder.Builds()
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
+}
+
+// withoutTraining removes values of a training from the proposal for a repository without one, such as those of tests.
+func (p *Proposal) withoutTraining() {
+	if p.notebook == "" {
+		p.Steps = nil
+		p.Environments = slices.DeleteFunc(p.Environments, func(e Finding) bool { return aside(e.File) })
+	}
 }
 
 // importsByName matches code of a program that may import any file of the repository, and composesName such code in a
