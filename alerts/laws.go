@@ -21,6 +21,16 @@ const (
 // the cause. More would claim more than the steps show.
 const ambiguousBound = 1.
 
+// Conditions for the alarm of a law to decide the cause. Scores that scatter widely need more evidence of a new level,
+// because a few of them can all be on one side by chance.
+const (
+	levelZ       = 3. // minimum |z| of the level
+	wideVariance = 2. // of normal scores, above which they scatter widely; 1 in the baseline
+	wideZ        = 4. // minimum |z| of the level of scores that scatter widely, in their own standard errors
+	wideUnits    = 20 // minimum number of such scores
+	knownSupport = .5 // minimum share of steps in situations that occur in the baseline
+)
+
 // lawsNote is the evidence of the laws of the steps about the cause of a finding.
 type lawsNote struct {
 	cause     Cause // CauseUnknown if the laws do not identify it
@@ -63,12 +73,16 @@ func readLaws(f *finding.Finding, moved *movements) lawsNote {
 }
 
 // alarmedLaw returns the evidence of alarms about laws if no law has moved far enough to decide by itself: the cause if
-// all alarms belong to the same cause.
+// all alarms belong to the same cause. It ignores laws whose scores only scatter. It also ignores the law of rewards if
+// most steps are in new situations, into which another reward function would not lead the agent.
 func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 	note := lawsNote{cause: CauseUnknown, learns: f.Laws.MovesByDesign()}
 	for i, s := range f.Shifts {
 		law, is := alarmsOfLaws[s.Signal]
-		if !is || !s.Drifted {
+		if !is || !s.Drifted || scatters(f.Shifts, s.Signal) {
+			continue
+		}
+		if law.owner == CauseRewardFunction && f.Laws.Factors[factor.Reward].Support < knownSupport {
 			continue
 		}
 		if note.cause != CauseUnknown && note.cause != law.owner || law.owner == CauseRewardFunction && moved[outcomes].moved() {
@@ -80,6 +94,25 @@ func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 		}
 	}
 	return note
+}
+
+// scatters reports whether the scores of a law are spread more widely than in the baseline around a similar level. A
+// policy that breaks may end episodes much sooner, and means over fewer steps vary more, although the law is the same.
+func scatters(shifts []finding.Shift, signal string) (wider bool) {
+	for i := range shifts {
+		s := &shifts[i]
+		if s.Signal != signal {
+			continue
+		}
+		variance, z, units := s.Variance(), levelZ, 0
+		if variance > wideVariance {
+			wider, z, units = true, wideZ, wideUnits
+		}
+		if s.Units >= units && math.Abs(s.Z) >= z*math.Sqrt(max(1, variance)) {
+			return false
+		}
+	}
+	return wider
 }
 
 // foremostOf returns the index of the most prominent of the wanted shifts, or -1 if there is none.
@@ -184,11 +217,11 @@ func lawsWords(v *factor.Verdict, unit finding.UnitName) []string {
 		}
 	}
 	for _, f := range []factor.Factor{factor.Policy, factor.Dynamics, factor.Reward} {
-		if m := &v.Factors[f]; !m.Moved && m.Support >= .5 {
+		if m := &v.Factors[f]; !m.Moved && m.Support >= knownSupport {
 			out = append(out, unmovedWords(f))
 		}
 	}
-	if s := v.Factors[factor.Policy].Support; s < .5 {
+	if s := v.Factors[factor.Policy].Support; s < knownSupport {
 		out = append(out, fmt.Sprintf("only %.0f%% of the steps are in situations that occur in the baseline", 100*s))
 	}
 	if v.Episodes < settledJudged {

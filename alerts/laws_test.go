@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -198,6 +199,34 @@ func TestLawsOfAPolicyThatLearns(t *testing.T) {
 		for _, signal := range c.alarms {
 			f.Shifts = append(f.Shifts, finding.Shift{Signal: signal, Quantity: signals.LawMean, Units: 100, StandardShift: 2, Z: 9, StandardError: .1, Drifted: true})
 		}
+		if got := readLaws(&f, &movements{}).cause; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// If a policy that learns breaks, its episodes can end after a few steps, and means over these steps scatter although the
+// law is the same. Rewards of new situations are not known.
+func TestScoresThatScatterNameNoCause(t *testing.T) {
+	for name, c := range map[string]struct {
+		units      int
+		z, spreadZ float64
+		support    float64
+		want       Cause
+	}{
+		"a few at another level":         {6, -5.5, 7.6, .9, CauseRewardFunction},
+		"a few at another level, unseen": {6, -5.5, 7.6, .4, CausePolicy},
+		"a few that scatter":             {17, -4.7, 9.3, .9, CausePolicy},
+		"many that scatter":              {64, -3.5, 14.3, .9, CausePolicy},
+		"many that have moved":           {109, -9.7, 16, .9, CauseRewardFunction},
+	} {
+		f := drift("return", 100)
+		f.Laws = judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 4})
+		f.Laws.Learns, f.Laws.Factors[factor.Reward].Support = true, c.support
+		f.Shifts = []finding.Shift{{
+			Signal: "law.reward", Quantity: signals.LawMean, Units: c.units, Drifted: true, Z: c.z, SpreadZ: c.spreadZ,
+			StandardError: math.Sqrt(1/float64(c.units) + 1./500),
+		}}
 		if got := readLaws(&f, &movements{}).cause; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

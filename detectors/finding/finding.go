@@ -367,6 +367,13 @@ type Guard struct {
 // Beyond reports whether location or spread differ from the baseline by at least z standard errors.
 func (s *Shift) Beyond(z float64) bool { return math.Abs(s.Z) >= z || math.Abs(s.SpreadZ) >= z }
 
+// Variance returns the approximate variance of the normal scores since the onset about their mean, which is 1 if nothing
+// has moved.
+func (s *Shift) Variance() float64 {
+	level, square := s.Z*s.StandardError, 1+math.Sqrt2*s.SpreadZ*s.StandardError
+	return max(0, square-level*level)
+}
+
 // Compare sets the standardized shift and both means: the mean of a baseline with the given standard deviation, and
 // the current mean.
 func (s *Shift) Compare(mean, sd, current float64) {
