@@ -327,11 +327,12 @@ bench-causes: $(VENV)
 	$(CACHE)/venv/bin/python -W ignore detectors/factor/testdata/recordings.py $(RECORDINGS) $(SEEDS)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchCauses$$' -v ./detectors/factor -args -recorded $(RECORDINGS) | $(TABLES_ALONE)
 
-# The tables of docs/learning.md. Agents of Stable-Baselines3 are recorded once, which takes an hour of one core.
+# The tables of docs/learning.md. Agents of Stable-Baselines3 are recorded once, which takes half an hour of one core.
 LEARNERS ?= $(CACHE)/learners
+LEARNER_SEEDS ?= 1 2 3 4 5
 bench-learning-python: build $(AGENTS_VENV)
 	OMP_NUM_THREADS=1 PYTHONPATH=ingest/emitters/python $(CACHE)/venv-agents/bin/python -W ignore \
-		ingest/emitters/python/benchmarks/learners.py $(LEARNERS) --judge bin/rewardwatch
+		ingest/emitters/python/benchmarks/learners.py $(LEARNERS) --seeds $(LEARNER_SEEDS) --judge bin/rewardwatch
 bench-learning:
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchLearning$$' -v ./alerts | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchCoordinates$$' -v ./detectors/bank | $(TABLES_ALONE)
