@@ -42,6 +42,11 @@ func TestProposedPackagesThatNothingNames(t *testing.T) {
 			[]string{"base: python:3.10.20-slim-bookworm # the games of gym before 0.26 require ale-py before 0.8\n", "- gym[atari]==0.25.2 "},
 			nil,
 		},
+		"an old TensorFlow": {
+			map[string]string{"requirements.txt": "tensorflow==2.4.0\nmatplotlib\nseaborn\npandas\nscipy\n", "train.py": train},
+			[]string{"base: python:3.8.", "- numpy==1.19.5 ", "- matplotlib==3.5.2 ", "- seaborn==0.11.2 ", "- pandas==1.4.2 ", "- scipy==1.10.1 "},
+			nil,
+		},
 		"StarCraft II": {
 			map[string]string{"requirements.txt": "pysc2==4.0.0\ntorch\n", "train.py": train},
 			[]string{"- protobuf==3.20.3 # newer versions are incompatible with this version of pysc2\n"},
