@@ -1,6 +1,10 @@
 package detectors
 
-import "math"
+import (
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/detectors/kernel"
+)
 
 // rankedDraws ranks the distinct values of quantities in drawn baselines of m points. The terms of the sums depend
 // only on a value's rank, so all draws of all quantities read them from the same tables. The index is twice the
@@ -12,10 +16,7 @@ type rankedDraws struct {
 
 // rankTerm is what a rank adds to the sums of a branch: exp(g) as a point of the drawn baseline, and exp(theta g) as a
 // new value.
-type rankTerm struct {
-	own   float64
-	fresh [len(thetas)]float64
-}
+type rankTerm = kernel.Term
 
 func newRankedDraws(m int) *rankedDraws {
 	d := &rankedDraws{own: make([]rank, 2*m+1), fresh: make([]rank, 2*m+1), tables: map[Branch][]rankTerm{}}
@@ -39,7 +40,7 @@ func (d *rankedDraws) table(b Branch) []rankTerm {
 	}
 	terms := make([]rankTerm, len(d.own))
 	for i := range terms {
-		terms[i] = rankTerm{math.Exp(b.increment(d.own[i])), powersOf(math.Exp(thetaStep * b.increment(d.fresh[i])))}
+		terms[i] = rankTerm{Own: math.Exp(b.increment(d.own[i])), Fresh: powersOf(math.Exp(thetaStep * b.increment(d.fresh[i])))}
 	}
 	d.tables[b] = terms
 	return terms
@@ -62,29 +63,12 @@ func (d *rankedDraws) laws(branches []CUSUM, weight []float64) laws {
 	}
 }
 
-// lawOfRanks returns the law of a branch from the terms of the ranks of the distinct values. The sums are in variables
-// of their own so that they stay in registers.
+// lawOfRanks returns the law of a branch from the terms of the ranks of the distinct values.
 func lawOfRanks(table []rankTerm, twice []int32, times, weight []float64, m float64) law {
-	times, weight = times[:len(twice)], weight[:len(twice)]
-	var first, second, s0, s1, s2, s3, s4, s5, s6, s7, s8 float64
-	for i, at := range twice {
-		term, w := &table[at], weight[i]
-		e := times[i] * term.own
-		first += e
-		second += e * term.own
-		s0 += w * term.fresh[0]
-		s1 += w * term.fresh[1]
-		s2 += w * term.fresh[2]
-		s3 += w * term.fresh[3]
-		s4 += w * term.fresh[4]
-		s5 += w * term.fresh[5]
-		s6 += w * term.fresh[6]
-		s7 += w * term.fresh[7]
-		s8 += w * term.fresh[8]
-	}
-	sums := slopeSums{s0, s1, s2, s3, s4, s5, s6, s7, s8}
-	out := law{math.Sqrt(max(0, second*m/first/first-1)), sums.slopes()}
-	c := math.Log(first / m)
+	sums := kernel.SumsOf(table, twice, times[:len(twice)], weight[:len(twice)])
+	fresh := slopeSums(sums.Fresh)
+	out := law{math.Sqrt(max(0, sums.Second*m/sums.First/sums.First-1)), fresh.slopes()}
+	c := math.Log(sums.First / m)
 	for k := range out.slopes {
 		out.slopes[k] -= c
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors/kernel"
 )
 
 // The overlap of branches is measured at a rate of one false alarm in overlapUnits units, over overlapAlarms of them.
@@ -42,7 +44,7 @@ const overlapParts = 4
 // course holds the moves of all walks at each unit of a baseline, without allowance and dependence factor.
 type course struct {
 	units int
-	quads []quad
+	packs []pack
 }
 
 // newCourse prepares the armed branches of the samples with thresholds lowered by the given number of nats. Of
@@ -58,8 +60,8 @@ func newCourse(samples []BaselineSample, units int, lowered float64) *course {
 		}
 	}
 	c := &course{units: units}
-	for four := range slices.Chunk(all, len(scores{})) {
-		c.quads = append(c.quads, newQuad(four, units))
+	for some := range slices.Chunk(all, len(scores{})) {
+		c.packs = append(c.packs, newPack(some, units))
 	}
 	return c
 }
@@ -112,44 +114,32 @@ func toScore(share float64) int64 {
 	return int64(math.Round(max(-mostMoved, min(mostMoved, share)) * alarmScore))
 }
 
-// scores holds the scores of four walks, or the moves that a unit adds to them. Four fit in a processor's
-// registers.
 type (
-	scores [4]int64
-	quad   []scores // by unit
+	scores = kernel.Scores
+	pack   []scores // moves of eight walks by unit
 )
 
-// newQuad returns the moves of up to four walks; missing walks do not move.
-func newQuad(moves [][]int64, units int) quad {
-	q := make(quad, units)
+// newPack returns the moves of up to eight walks; missing walks do not move.
+func newPack(moves [][]int64, units int) pack {
+	p := make(pack, units)
 	for walk, by := range moves {
 		for unit, move := range by {
-			q[unit][walk] = move
+			p[unit][walk] = move
 		}
 	}
-	return q
+	return p
 }
 
 // pass adds the moves of some units to the scores, and reports whether one has reached its threshold on the way.
-func (q quad) pass(units []int32, s *scores) (reached bool) {
-	s0, s1, s2, s3, highest := s[0], s[1], s[2], s[3], int64(0)
-	for _, unit := range units {
-		by := &q[unit]
-		s0 = max(0, s0+by[0])
-		s1 = max(0, s1+by[1])
-		s2 = max(0, s2+by[2])
-		s3 = max(0, s3+by[3])
-		highest |= s0 | s1 | s2 | s3
-	}
-	*s = scores{s0, s1, s2, s3}
-	return highest >= alarmScore
+func (p pack) pass(units []int32, s *scores) (reached bool) {
+	return kernel.Passed(p, units, s) >= alarmScore
 }
 
 // firstAlarm returns the number of units up to the first at which a score reaches its threshold.
-func (q quad) firstAlarm(units []int32, s scores) int {
+func (p pack) firstAlarm(units []int32, s scores) int {
 	n := 0
 	for reached := false; !reached && n < len(units); n++ {
-		reached = q.pass(units[n:n+1], &s)
+		reached = p.pass(units[n:n+1], &s)
 	}
 	return n
 }
@@ -157,16 +147,16 @@ func (q quad) firstAlarm(units []int32, s scores) int {
 // walkers are the scores of all walks of a course.
 type walkers struct {
 	course       *course
-	scores, next []scores // by quad; next is scratch
+	scores, next []scores // by pack; next is scratch
 }
 
 // pass moves the walks over units until one of them reaches its threshold, and then sets all of them back to 0. It
 // returns the number of units that they have passed.
 func (w *walkers) pass(units []int32) (n int, alarm bool) {
 	n = len(units)
-	for i, q := range w.course.quads {
-		if w.next[i] = w.scores[i]; q.pass(units[:n], &w.next[i]) {
-			n, alarm = q.firstAlarm(units[:n], w.scores[i]), true
+	for i, p := range w.course.packs {
+		if w.next[i] = w.scores[i]; p.pass(units[:n], &w.next[i]) {
+			n, alarm = p.firstAlarm(units[:n], w.scores[i]), true
 		}
 	}
 	w.scores, w.next = w.next, w.scores
@@ -176,13 +166,13 @@ func (w *walkers) pass(units []int32) (n int, alarm bool) {
 	return n, alarm
 }
 
-// overlapStride is the number of units that four walks pass before the next four follow.
+// overlapStride is the number of units that eight walks pass before the next eight follow.
 const overlapStride = 64
 
 // alarms passes units drawn from the baseline until the walks have raised the wanted number of alarms, or until
 // most units have passed. It returns both numbers.
 func (c *course) alarms(wanted, most int, rng *rand.Rand) (units, alarms int) {
-	w := walkers{course: c, scores: make([]scores, len(c.quads)), next: make([]scores, len(c.quads))}
+	w := walkers{course: c, scores: make([]scores, len(c.packs)), next: make([]scores, len(c.packs))}
 	var stride [overlapStride]int32
 	for alarms < wanted && units < most {
 		drawn := stride[:min(overlapStride, most-units)]

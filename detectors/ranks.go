@@ -138,6 +138,26 @@ func (r *Ranks) Slot(x float64) int {
 	return 2 * i
 }
 
+// SlotNear returns r.Slot(x) for a number x near one whose slot is known.
+func SlotNear(r *Ranks, x float64, known int) int {
+	const near = 8
+	i := known / 2
+	for steps := 0; i > 0 && r.Points[i-1] >= x; i-- {
+		if steps++; steps > near {
+			return r.Slot(x)
+		}
+	}
+	for steps := 0; i < len(r.Points) && r.Points[i] < x; i++ {
+		if steps++; steps > near {
+			return r.Slot(x)
+		}
+	}
+	if i < len(r.Points) && r.Points[i] == x {
+		return 2*i + 1
+	}
+	return 2 * i
+}
+
 // InSlot returns a value in a slot that contains at least one value.
 func (r *Ranks) InSlot(slot int) float64 {
 	switch {

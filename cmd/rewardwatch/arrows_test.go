@@ -54,7 +54,8 @@ func arrows() map[string][]string {
 		"ingest/registry":             {"ingest"}, // for its rules for files with secrets
 		"ingest/emitters/go":          nil,        // an example
 
-		"detectors":         nil,
+		"detectors":         {"detectors/kernel"},
+		"detectors/kernel":  nil,
 		"detectors/kstable": {"detectors"}, // generates a table
 		"detectors/bank": {
 			"detectors", "detectors/actions", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/capacity", "detectors/factor",
@@ -85,7 +86,7 @@ func arrows() map[string][]string {
 		"detectors/progress":            nil,
 		"detectors/offpolicy":           {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/rarity":              {"detectors"},
-		"detectors/reach":               {"detectors/finding", "detectors/rarity", "detectors/signals", "detectors/stream"},
+		"detectors/reach":               {"detectors", "detectors/finding", "detectors/kernel", "detectors/rarity", "detectors/signals", "detectors/stream"},
 		"detectors/signals":             nil,
 		"detectors/season":              {"detectors"},
 		"detectors/strata":              {"detectors/mix", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},

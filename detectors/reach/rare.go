@@ -3,10 +3,10 @@ package reach
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/kernel"
 	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 )
 
@@ -90,16 +90,23 @@ func newRarer(test *rarity.Test, rate float64, runs *runs) rarer {
 // numbers are the same each time, so that a smaller rate is found no later.
 const rarerRuns = 500
 
-// finds implements finder. It stops as soon as enough runs have found the change, or too many have not. Runs that
-// missed the previous change come first, because most miss this one too.
+// A row is a number of runs that are simulated together.
+const (
+	lanes = kernel.Runs
+	rows  = rarerRuns / lanes
+)
+
+// finds implements finder. It stops as soon as enough runs have found the change, or too many have not. Rows with a run
+// that missed the previous change come first, because most miss this one too.
 func (r rarer) finds(n float64) bool {
-	found, missed, each, order := 0, 0, math.Log1p(-r.rate), &r.runs.order
-	for i, run := range order {
-		if r.foundIn(int(run), int(n), each) {
-			found++
-		} else {
-			order[i], order[missed] = order[missed], run
-			missed++
+	found, missed, first, order, c := 0, 0, 0, &r.runs.order, r.course(int(n))
+	for i, row := range order {
+		in := r.foundInRow(int(row), &c)
+		found += in
+		missed += lanes - in
+		if in < lanes {
+			order[i], order[first] = order[first], row
+			first++
 		}
 		if float64(rarerRuns-missed)/rarerRuns < finding.ReachProbability {
 			return false
@@ -113,26 +120,37 @@ func (r rarer) finds(n float64) bool {
 
 // findsWithin returns the probability that the change is found within n units.
 func (r rarer) findsWithin(n float64) float64 {
-	found, each := 0, math.Log1p(-r.rate)
-	for run := range rarerRuns {
-		if r.foundIn(run, int(n), each) {
+	found, c := 0, r.course(int(n))
+	for row := range rows {
+		found += r.foundInRow(row, &c)
+	}
+	return float64(found) / rarerRuns
+}
+
+// foundInRow returns how many runs of a row find the change.
+func (r *rarer) foundInRow(row int, c *kernel.Course) (found int) {
+	if r.rate > 0 {
+		if found = kernel.Found(c, r.runs.shared.logs[row]); found >= 0 {
+			return found
+		}
+		found = 0
+	}
+	for lane := range lanes {
+		if r.foundIn(lanes*row+lane, int(c.Within), c.Each) {
 			found++
 		}
 	}
-	return float64(found) / rarerRuns
+	return found
 }
 
 // foundIn reports whether a run finds the change. The walks begin at 0, and the limits of the rate stay as they are, so
 // that the change is found at least as often. It jumps from one rare value to the next; each is log(1-rate).
 func (r *rarer) foundIn(run, within int, each float64) (found bool) {
-	one, other, logs := r.falls[0], r.falls[1], r.runs.logs[run]
+	one, other := r.falls[0], r.falls[1]
 	for units, jump := 0, 0; units < within; units++ {
 		usual := within - units // values before the next rare one
 		if r.rate > 0 {
-			if jump == len(logs) {
-				logs = r.runs.more(run)
-			}
-			if next := logs[jump] / each; next < float64(usual) {
+			if next := r.runs.log(run, jump) / each; next < float64(usual) {
 				usual = int(next)
 			}
 			jump++
@@ -148,14 +166,31 @@ func (r *rarer) foundIn(run, within int, each float64) (found bool) {
 	return false
 }
 
+// course returns what the runs have in common.
+func (r *rarer) course(within int) kernel.Course {
+	return kernel.Course{Each: math.Log1p(-r.rate), Within: float64(within), One: r.falls[0].floats(), Other: r.falls[1].floats()}
+}
+
+func (f fall) floats() kernel.Fall {
+	out := kernel.Fall{Walk: float64(f.walk), Usual: float64(f.usual), Rare: float64(f.rare), Height: float64(f.height)}
+	if f.height == math.MaxInt {
+		out.Height = math.Inf(1)
+	}
+	return out
+}
+
 // runs holds the random numbers of all runs: by run, the logarithms of 1 minus a uniform number. Divided by the
 // logarithm of 1 minus a rate, each is the number of values before the next rare one. One calibration uses them at
 // a time.
 type runs struct {
-	logs  [rarerRuns][]float64
-	next  [rarerRuns]rand.PCG // generators of further numbers
-	order [rarerRuns]int16    // in which the runs are tried; it does not change the result
+	shared *firstLogs
+	own    [rarerRuns][]float64 // the numbers of a run after the shared ones
+	next   [rarerRuns]rand.PCG  // generators of further numbers
+	order  [rows]int16          // in which the rows are tried; it does not change the result
 }
+
+// firstLogs holds the first numbers of all runs: by row, the first number of each run, then the second of each.
+type firstLogs struct{ logs [rows][]float64 }
 
 // firstNumbers is the length of the part of each run that all calibrations share. 2,000 units have fewer rare
 // values even if a third of the values is rare (rarity.MostShare), so hardly any calibration draws more.
@@ -164,11 +199,16 @@ const firstNumbers = 768
 // firstRuns returns the first numbers of all runs, which do not depend on the baseline. They take three megabytes and are
 // never written again, so calibrations may share them.
 var firstRuns = sync.OnceValue(func() *runs {
-	rng, out := rand.New(rand.NewPCG(1, 0)), &runs{}
+	rng, out := rand.New(rand.NewPCG(1, 0)), &runs{shared: &firstLogs{}}
+	for i := range out.order {
+		out.order[i] = int16(i)
+		out.shared.logs[i] = make([]float64, lanes*firstNumbers)
+	}
 	for i := range out.next {
 		out.next[i].Seed(rng.Uint64(), 0)
-		out.order[i] = int16(i)
-		out.logs[i] = slices.Clip(drawn(make([]float64, 0, firstNumbers), &out.next[i], firstNumbers))
+		for k, log := range drawn(nil, &out.next[i], firstNumbers) {
+			out.shared.logs[i/lanes][lanes*k+i%lanes] = log
+		}
 	}
 	return out
 })
@@ -179,11 +219,15 @@ func newRuns() *runs {
 	return &out
 }
 
-// more returns the numbers of a run with half as many added. The shared ones have no spare capacity, so they are
-// copied.
-func (s *runs) more(run int) []float64 {
-	s.logs[run] = drawn(s.logs[run], &s.next[run], len(s.logs[run])/2)
-	return s.logs[run]
+// log returns a number of a run.
+func (s *runs) log(run, at int) float64 {
+	if at < firstNumbers {
+		return s.shared.logs[run/lanes][lanes*at+run%lanes]
+	}
+	for at-firstNumbers >= len(s.own[run]) {
+		s.own[run] = drawn(s.own[run], &s.next[run], firstNumbers/2)
+	}
+	return s.own[run][at-firstNumbers]
 }
 
 // drawn appends n numbers of a run.

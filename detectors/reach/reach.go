@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
@@ -62,6 +63,7 @@ type mover struct {
 	known   []bool           // whether the moves of a place are known
 	slowest float64          // what divides the evidence at the hour at which it counts least, so that claims hold at all hours
 	ranked  bool             // whether the place follows from the slot of the value
+	slot    int              // of the last value, if ranked
 	drift   []float64        // by branch, the mean of the moves
 	squares []float64        // the mean of their squares
 }
@@ -119,7 +121,8 @@ func (m *mover) after(readings []weighted) (out changedWalks) {
 func (m *mover) of(r *weighted) []float64 {
 	place := r.place
 	if m.ranked {
-		place = 1 + m.test.Ranks.Slot(r.X)
+		m.slot = detectors.SlotNear(m.test.Ranks, r.X, m.slot) // readings ascend
+		place = 1 + m.slot
 	}
 	if place >= len(m.known) {
 		m.grow(place + 1)
