@@ -120,8 +120,8 @@ func (m *Model) learnCells(p part, episodes []Episode, most int) (r regression, 
 	}
 	for at := range ranks {
 		if len(ranks[at]) >= leastSketch {
-			law := planted(keys(evenly(ranks[at], sketchSize)))
-			r.leaves[at].law, r.leaves[at].size = law, int32(len(law))
+			law := keys(evenly(ranks[at], sketchSize))
+			r.leaves[at].law, r.leaves[at].size = planted(law, len(law)), int32(len(law))
 			known = true
 		}
 	}

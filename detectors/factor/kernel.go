@@ -1,5 +1,7 @@
 package factor
 
+import "slices"
+
 // Scoring a step spends most of its time in products of matrices and vectors, and in ranks. On amd64 these are written in
 // assembly, since the compiler does not generate instructions that process eight numbers at once. For these
 // instructions, matrices are stored in strips of eight rows, each strip column by column. If at most four rows are left,
@@ -142,20 +144,23 @@ func placeOf(at, size int) int {
 	}
 }
 
-// planted returns a law, given its sorted keys.
-func planted(sorted []int32) []int32 {
-	law := make([]int32, len(sorted))
-	for at, key := range sorted {
-		law[placeOf(at, len(sorted))] = key
+// planted returns laws of the given size, given the sorted keys of each in turn.
+func planted(sorted []int32, size int) (laws []int32) {
+	laws = slices.Clone(sorted)
+	for from := 0; size == sketchSize && from < len(sorted); from += size {
+		for at, key := range sorted[from : from+size] {
+			laws[from+placeOf(at, size)] = key
+		}
 	}
-	return law
+	return laws
 }
 
-// uprooted is the inverse of planted for several laws of the same size.
+// uprooted is the inverse of planted.
 func uprooted(laws []int32, size int) (sorted []int32) {
-	for ; len(laws) > 0; laws = laws[size:] {
+	sorted = slices.Clone(laws)
+	for from := 0; size == sketchSize && from < len(laws); from += size {
 		for at := range size {
-			sorted = append(sorted, laws[placeOf(at, size)])
+			sorted[from+at] = laws[from+placeOf(at, size)]
 		}
 	}
 	return sorted

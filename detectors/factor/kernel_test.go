@@ -108,7 +108,7 @@ func TestScores(t *testing.T) {
 				for at := range law {
 					law[at] = float64(cut.y[k]/cut.unit[k]-cut.expected[k]) + apart*float64(rng.IntN(20)-10)
 				}
-				l.law = append(l.law, planted(keys(evenly(law, size)))...)
+				l.law = append(l.law, planted(keys(evenly(law, size)), size)...)
 			}
 			if rng.IntN(5) == 0 {
 				l = nil
@@ -208,8 +208,28 @@ func TestRank(t *testing.T) {
 				want++
 			}
 		}
-		if got := rank(planted(keys(numbers)), keyOf(x)); got != want {
+		if got := rank(planted(keys(numbers), len(numbers)), keyOf(x)); got != want {
 			t.Fatalf("rank of %v in %v is %d, want %d", x, numbers, got, want)
 		}
+	}
+}
+
+// Laws of any size come out of their trees as they went in.
+func TestPlantedLaws(t *testing.T) {
+	for size := 1; size <= sketchSize; size++ {
+		sorted := make([]int32, 3*size)
+		for i := range sorted {
+			sorted[i] = int32(i)
+		}
+		laws := planted(sorted, size)
+		if back := uprooted(laws, size); !slices.Equal(back, sorted) {
+			t.Fatalf("laws of %d keys come out as %v", size, back)
+		}
+		if same := slices.Equal(laws, sorted); same != (size < sketchSize) {
+			t.Errorf("laws of %d keys are sorted: %t", size, same)
+		}
+	}
+	if planted(nil, sketchSize) != nil || uprooted(nil, 0) != nil {
+		t.Error("no laws become some")
 	}
 }

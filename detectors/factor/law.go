@@ -223,9 +223,10 @@ func (r *regression) learn(rows []sampled) {
 		}
 		if len(residuals) > 0 && len(residuals[0]) >= leastSketch {
 			for k := range residuals {
-				l.law = append(l.law, planted(keys(evenly(residuals[k], sketchSize)))...)
+				l.law = append(l.law, keys(evenly(residuals[k], sketchSize))...)
 			}
 			l.size = int32(len(l.law) / len(residuals))
+			l.law = planted(l.law, int(l.size))
 		}
 		*l = l.packed()
 	}

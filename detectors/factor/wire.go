@@ -111,10 +111,9 @@ func (w *regressionWire) live() regression {
 }
 
 func (r *regression) leaf(w leafWire) leaf {
-	size := len(w.Law) / r.laws()
-	l := leaf{mean: w.Mean, radius: w.Radius, size: int32(size)}
-	for law := keys(w.Law); size > 0 && len(law) >= size; law = law[size:] {
-		l.law = append(l.law, planted(law[:size])...)
+	l, laws := leaf{mean: w.Mean, radius: w.Radius}, max(1, r.laws())
+	if size := len(w.Law) / laws; size > 0 {
+		l.law, l.size = planted(keys(w.Law[:laws*size]), size), int32(size)
 	}
 	if r.cells == nil {
 		l.beta, l.inverse = r.betas().strips(w.Beta), r.triangle().strips(around(w.Mean, w.Inverse))
