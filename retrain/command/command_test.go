@@ -319,21 +319,22 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 func TestTimeLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
+		grace time.Duration
 		left  string // what the script has written by its end
 	}{
-		"asked to end":       {[]string{"trap 'echo saved > left; exit 0' TERM", made("v7"), "while :; do sleep 0.01; done"}, "saved\n"},
-		"will not end":       {[]string{"trap '' TERM", made("v7"), "while :; do sleep 0.01; done"}, ""},
-		"a child of its own": {[]string{made("v7"), `sh -c 'trap "sleep 0.1; echo saved > left; exit" TERM; while :; do sleep 0.01; done'`, ":"}, "saved\n"},
+		"asked to end":       {[]string{"trap 'echo saved > left; exit 0' TERM", made("v7"), "while :; do sleep 0.01; done"}, patience, "saved\n"},
+		"will not end":       {[]string{"trap '' TERM", made("v7"), "while :; do sleep 0.01; done"}, 2 * time.Second, ""},
+		"a child of its own": {[]string{made("v7"), `sh -c 'trap "sleep 0.1; echo saved > left; exit" TERM; while :; do sleep 0.01; done'`, ":"}, patience, "saved\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newRig(t)
-			g.grace = 2 * time.Second
+			g.grace = c.grace
 			s := g.script(c.lines...)
-			s.TimeLimit = model.Duration(time.Second)
+			s.TimeLimit = model.Duration(4 * time.Second) // which a busy machine needs until the signal is caught
 			g.start(s, "rr_1")
 			got := g.last("rr_1")
-			if got.State != training.Failed || got.Error != "the command was stopped after its time limit of 1s" {
+			if got.State != training.Failed || got.Error != "the command was stopped after its time limit of 4s" {
 				t.Errorf("%+v", got)
 			}
 			if got := g.text("left"); got != c.left {
