@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -188,12 +189,23 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 	seeOther(w, segment(incidents[at].ID)+savedQuery(order)+"#act")
 }
 
+// confirmations are what pages say after a form, by the verb of its button.
+var confirmations = map[string]string{
+	"comment":                    "Your comment was saved.",
+	"mute":                       "The incident is muted.",
+	"unmute":                     "The incident is no longer muted.",
+	"accept":                     "The incident was closed.",
+	"ask":                        "The retraining was requested, and needs no approval.",
+	string(retrain.VerbApprove):  "The request was approved.",
+	string(retrain.VerbReject):   "The request was rejected.",
+	string(retrain.VerbWithdraw): "The request was closed.",
+	string(retrain.VerbResend):   "The request will be sent again.",
+}
+
 // savedQuery returns the query for a page that confirms a form. A refresh of the page does not repeat the confirmation.
 func savedQuery(order string) string {
-	if order == "comment" {
-		return "?saved=comment"
-	}
-	return "?saved=decision"
+	verb, _, _ := strings.Cut(order, " ")
+	return "?saved=" + verb
 }
 
 // saved returns the confirmation of the form that led to a page, or "" if none did. A refused form shows its own page.
@@ -201,7 +213,7 @@ func saved(r *http.Request) string {
 	if r.Method != http.MethodGet {
 		return ""
 	}
-	return map[string]string{"comment": "Your comment was saved.", "decision": "Your decision was saved."}[r.URL.Query().Get("saved")]
+	return confirmations[r.URL.Query().Get("saved")]
 }
 
 // rightFor returns the right that a button of the form requires.
@@ -216,8 +228,7 @@ func rightFor(order string) access.Right {
 // carryOutOrder carries out one button of the form, which consists of a verb and its object.
 func (c *Console) carryOutOrder(r *http.Request, i *alerts.Incident, order string, f actForm) error {
 	verb, about, _ := strings.Cut(order, " ")
-	known := []string{"comment", "mute", "unmute", "accept", "ask", "approve", "reject", "withdraw", "resend"}
-	if err := f.check(verb, known...); err != nil {
+	if err := f.check(verb, slices.Sorted(maps.Keys(confirmations))...); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), decisionPatience)

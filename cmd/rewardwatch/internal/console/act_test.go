@@ -28,22 +28,23 @@ func TestActingOnAnIncident(t *testing.T) {
 		button, until string
 		kind          alerts.DecisionKind
 		muted         time.Duration
+		says          string
 	}{
-		"a comment":      {"comment", "", alerts.Commented, 0},
-		"an hour":        {"mute 1h", "", alerts.Muted, time.Hour},
-		"a week":         {"mute 1w", "", alerts.Muted, 7 * 24 * time.Hour},
-		"until a time":   {"mute ", " 2026-11-20 18:00", alerts.Muted, 8 * time.Hour},
-		"until RFC 3339": {"mute ", "2026-11-20T20:00:00+02:00", alerts.Muted, 8 * time.Hour},
-		"the end of it":  {"unmute", "", alerts.Unmuted, 0},
-		"the new normal": {"accept", "", alerts.Accepted, 0},
+		"a comment":      {"comment", "", alerts.Commented, 0, "Your comment was saved."},
+		"an hour":        {"mute 1h", "", alerts.Muted, time.Hour, "The incident is muted."},
+		"a week":         {"mute 1w", "", alerts.Muted, 7 * 24 * time.Hour, "The incident is muted."},
+		"until a time":   {"mute ", " 2026-11-20 18:00", alerts.Muted, 8 * time.Hour, "The incident is muted."},
+		"until RFC 3339": {"mute ", "2026-11-20T20:00:00+02:00", alerts.Muted, 8 * time.Hour, "The incident is muted."},
+		"the end of it":  {"unmute", "", alerts.Unmuted, 0, "The incident is no longer muted."},
+		"the new normal": {"accept", "", alerts.Accepted, 0, "The incident was closed."},
 	} {
 		r := newRig(t)
 		r.logIn()
 		form := order(tt.button)
 		form.Set("until", tt.until)
 		w := r.send(http.MethodPost, somePage, form)
-		saved := map[bool]string{true: "comment", false: "decision"}[tt.button == "comment"]
-		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "./5f0c2e9a11d04b7c?saved="+saved+"#act" || len(r.orders.asked) != 1 {
+		verb, _, _ := strings.Cut(tt.button, " ")
+		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "./5f0c2e9a11d04b7c?saved="+verb+"#act" || len(r.orders.asked) != 1 {
 			t.Fatalf("%s gives %d to %s, %d orders\n%s", name, w.Code, w.Header().Get("Location"), len(r.orders.asked), w.Body)
 		}
 		var until time.Time
@@ -53,7 +54,7 @@ func TestActingOnAnIncident(t *testing.T) {
 		if strings.HasSuffix(tt.button, "1h") || strings.HasSuffix(tt.button, "1w") { // at least as long as the button says
 			until = until.Add(time.Minute)
 		}
-		wants(t, name, r.send(http.MethodGet, somePage+"?saved="+saved, nil), http.StatusOK, `role="status"><b>Your `+saved+" was saved.")
+		wants(t, name, r.send(http.MethodGet, somePage+"?saved="+verb, nil), http.StatusOK, `role="status"><b>`+tt.says)
 		want := alerts.Decision{Kind: tt.kind, By: "ann", Why: "the new prices are known", At: someTime, Until: until}
 		if r.orders.asked[0] != want {
 			t.Errorf("%s orders %+v, want %+v", name, r.orders.asked[0], want)
@@ -125,7 +126,7 @@ func TestActionsThatAreRefused(t *testing.T) {
 		"a passed time": {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, "The end of the mute has passed"},
 		"a past time":   {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, `name="until" value="2026-11-20 10:00"`},
 		"a bad preset":  {"mute soon", nil, nil, 400, "Enter when the mute ends"},
-		"another verb":  {"delete", nil, nil, 400, "either comment or mute"},
+		"another verb":  {"delete", nil, nil, 400, "either accept or approve"},
 		"another order": {"approve rr_none", nil, nil, 404, "Request not found."},
 		"closed by now": {"accept", nil, &Refusal{Status: 409, Text: "the incident is already closed"}, 409, "The incident is already closed."},
 		"not done":      {"accept", nil, fmt.Errorf("write /secret/path"), 503, "The decision failed. See the service log for details."},

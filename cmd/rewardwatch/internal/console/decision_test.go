@@ -112,11 +112,11 @@ func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 	}
 	wants(t, "the page with a login", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, `name="seen" value="1"`)
 	done := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1), "Sec-Fetch-Site", "same-origin")
-	if done.Code != 303 || done.Header().Get("Location") != "./rr_waits?saved=decision" {
+	if done.Code != 303 || done.Header().Get("Location") != "./rr_waits?saved=approve" {
 		t.Fatalf("approving gives %d to %s\n%s", done.Code, done.Header().Get("Location"), done.Body)
 	}
-	after := r.send(http.MethodGet, "/retrain/rr_waits?saved=decision", nil)
-	wants(t, "the page after it", after, 200, `role="status"><b>Your decision was saved.`)
+	after := r.send(http.MethodGet, "/retrain/rr_waits?saved=approve", nil)
+	wants(t, "the page after it", after, 200, `role="status"><b>The request was approved.`)
 	wants(t, "the page after it", after, 200, "by <b><bdi>ann</bdi></b><br>the new prices are known")
 	if strings.Contains(after.Body.String(), `value="approve"`) || !strings.Contains(after.Body.String(), `value="reject"`) {
 		t.Errorf("what is approved offers\n%s", after.Body)

@@ -84,7 +84,7 @@ type trip struct{ State, Link string }
 type fleetRow struct {
 	Policy, Link, Groups string
 	State, Class         string
-	Missing              string
+	Note                 string // beside the state
 	Since, Last          moment
 	Score                score
 	Cause, Incident      string
@@ -331,10 +331,13 @@ func policyRow(p *finding.Summary, known known, now time.Time) fleetRow {
 		row.Units, row.Groups = words.Grouped(units), fmt.Sprintf("%d groups", len(p.Groups))
 	}
 	if worst.state == finding.WarmingUp && g.Lineage.Wanted > 0 {
-		row.Missing = fmt.Sprintf("%d of %d %s", g.Lineage.Collected, g.Lineage.Wanted, g.UnitName().Many())
+		row.Note = fmt.Sprintf("%d of %d %s", g.Lineage.Collected, g.Lineage.Wanted, g.UnitName().Many())
 	}
 	if i := worst.incident; i != nil {
 		row.Cause, row.Incident = words.Plain(i.Cause), incidentLink(i.ID)
+		if i.IsMuted() {
+			row.Note = "muted"
+		}
 	}
 	if trips := known.trips[p.Policy]; len(trips) > 0 {
 		row.Trip = trip{State: trips[0].Guard().State, Link: incidentLink(trips[0].ID)}

@@ -45,7 +45,7 @@ func TestFleetPutsFirstWhatIsWrong(t *testing.T) {
 		first.Since.Ago != "20 min ago" || first.Last.Ago != "42 s ago" || first.Kept != "met" {
 		t.Errorf("%+v", first)
 	}
-	if r := d.Rows[2]; r.State != "warming up" || r.Missing != "312 of 500 episodes" || r.Score.Text != "" || r.Kept != "" {
+	if r := d.Rows[2]; r.State != "warming up" || r.Note != "312 of 500 episodes" || r.Score.Text != "" || r.Kept != "" {
 		t.Errorf("%+v", r)
 	}
 	if len(d.Incidents) != 1 || len(d.Faults) != 1 || d.Faults[0].What != "return: constant" || !strings.HasPrefix(d.Incidents[0].What, "mean return now 7.6") {
@@ -57,6 +57,14 @@ func TestFleetPutsFirstWhatIsWrong(t *testing.T) {
 	}
 	if counted["all"] != 5 || counted["drift"] != 1 || counted["telemetry fault"] != 1 || counted["warming up"] != 1 || counted["ok"] != 2 {
 		t.Errorf("counts %v", counted)
+	}
+}
+
+func TestFleetMarksMutedPolicies(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	v.incidents[0].MutedUntil = someTime.Add(time.Hour)
+	if d := fleetOf(v, ""); d.Rows[0].Note != "muted" || len(d.Muted) != 1 || len(d.Incidents) != 0 {
+		t.Errorf("%+v, muted %+v, others %+v", d.Rows[0], d.Muted, d.Incidents)
 	}
 }
 
