@@ -67,7 +67,7 @@ func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
 
 // unconfirmed shows the alerts that do not page anyone because Alertmanager does not have them.
 func unconfirmed(s scope) *stat.PanelBuilder {
-	return number("Unsent alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
+	return number("Unsent alerts", "Alerts of all policies that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
 		"short", steps(green, step{1, red}),
 		query{expr: ifPushed(s, "sum("+s.service(alerts.MetricNotifyPending)+")")}).
 		Text(quiet()).Mappings(notPushed())

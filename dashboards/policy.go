@@ -52,7 +52,7 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
-		WithPanel(unconfirmed(s))
+		WithPanel(unconfirmed(s).Title("Unsent (fleet)"))
 }
 
 // untilResolved says why a signal may be in drift at a score below 1.

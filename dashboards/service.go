@@ -177,7 +177,7 @@ func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: counted(s.service(alerts.MetricNotifications), overPoint, "result"), legend: "{{result}}"}),
 			[2]string{"sent", green}, [2]string{"failed", red}).NoValue("Not pushed"),
 		inColors(levels("Unsent alerts over time", "Alerts whose current state has not been accepted by any Alertmanager.", "short",
-			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "undelivered"}), [2]string{"undelivered", red}).NoValue("Not pushed"),
+			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "unsent"}), [2]string{"unsent", red}).NoValue("Not pushed"),
 		webhooks(s),
 		targetsInTrouble(s))
 }
