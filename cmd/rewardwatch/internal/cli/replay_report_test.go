@@ -52,6 +52,12 @@ func TestReplayReport(t *testing.T) {
 	if hash := base64.StdEncoding.EncodeToString(sum[:]); !strings.Contains(html.UnescapeString(page), "style-src 'sha256-"+hash+"'") {
 		t.Error("the page forbids its own style")
 	}
+	script := regexp.MustCompile(`(?s)<script>(.*?)</script>`)
+	sum = sha256.Sum256([]byte(script.FindStringSubmatch(page)[1]))
+	if hash := base64.StdEncoding.EncodeToString(sum[:]); !strings.Contains(html.UnescapeString(page), "script-src 'sha256-"+hash+"'") {
+		t.Error("the page forbids its own script, or permits others")
+	}
+	page = script.ReplaceAllString(page, "") // leaves those of telemetry
 	if !strings.Contains(found[1], "prefers-color-scheme: dark") || !strings.Contains(found[1], "@media") {
 		t.Error("the style has no dark colours")
 	}

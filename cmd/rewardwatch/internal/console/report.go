@@ -36,14 +36,14 @@ const (
 	maxReportCharts    = 200
 )
 
-// WriteReport writes a self-contained page, which needs neither network nor scripts. The same report always produces
-// the same bytes.
+// WriteReport writes a self-contained page, which needs no network. Its only script zooms. The same report always
+// produces the same bytes.
 func WriteReport(w io.Writer, r Report) error {
 	style := string(must(web.ReadFile("web/console.css"))) + string(must(web.ReadFile("web/report.css")))
-	sum := sha256.Sum256([]byte(style))
+	script := string(must(web.ReadFile("web/report.js")))
 	data := reportData{
-		Style: template.CSS(style), // embedded, and free of telemetry
-		Hash:  base64.StdEncoding.EncodeToString(sum[:]), Read: r.Read, Left: max(0, len(r.Incidents)-maxReportIncidents),
+		Style: template.CSS(style), StyleHash: hashOf(style), Script: template.JS(script), ScriptHash: hashOf(script), // embedded, and free of telemetry
+		Read: r.Read, Left: max(0, len(r.Incidents)-maxReportIncidents),
 	}
 	for _, i := range r.Incidents[data.Left:] {
 		data.Incidents = append(data.Incidents, r.incident(i))
@@ -60,18 +60,25 @@ func WriteReport(w io.Writer, r Report) error {
 	return nil
 }
 
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
 func reportPage() *template.Template {
 	return template.Must(template.New("report.html").Funcs(template.FuncMap{"times": times}).ParseFS(web, "web/report.html"))
 }
 
 // reportData is the content of the page, as text. The template only lays it out.
 type reportData struct {
-	Style     template.CSS
-	Hash      string // of Style: no other style is allowed on the page
-	Read      []words.Fact
-	Left      int // number of older incidents not shown
-	Incidents []reportIncident
-	Groups    []reportGroup
+	Style      template.CSS
+	Script     template.JS
+	StyleHash  string // no other style is allowed on the page
+	ScriptHash string // no other script either
+	Read       []words.Fact
+	Left       int // number of older incidents not shown
+	Incidents  []reportIncident
+	Groups     []reportGroup
 }
 
 type reportIncident struct {

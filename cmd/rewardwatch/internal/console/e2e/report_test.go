@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,8 +43,43 @@ func TestE2EReport(t *testing.T) {
 			if how != phone { // it has no mouse
 				p.showsValues(t)
 			}
+			if how == laptop {
+				p.zooms(t)
+			}
 			p.clean(t)
 		})
+	}
+}
+
+// zooms drags across the second half of a signal's past and checks that the report shows it alone, and all of it after a
+// double-click.
+func (p *tab) zooms(t *testing.T) {
+	t.Helper()
+	box := eval[[]float64](t, p, `(e => (e.scrollIntoView({block: "center"}), r => [r.left, r.top, r.width, r.height])(e.getBoundingClientRect()))(document.querySelector(".past-course"))`)
+	mouse := func(kind input.DispatchMouseEventType, at float64, clicks int64) {
+		event := input.DispatchMouseEventParams{Type: kind, X: box[0] + at*box[2], Y: box[1] + .4*box[3], Button: input.MouseButtonLeft, ClickCount: clicks}
+		p.do(t, "drag", command(input.DispatchMouseEvent, event))
+	}
+	const view = `(() => { const v = document.querySelector(".past-course .plot").viewBox.baseVal; return [v.x, v.width] })()`
+	const ends = `[...document.querySelectorAll(".past-course")[0].querySelectorAll(".end")].map(e => e.textContent)`
+	all := eval[[]string](t, p, ends)
+	middle := (320. + 18) / 658 // of the drawing
+	mouse(input.DispatchMouseEventTypeMousePressed, middle, 1)
+	mouse(input.DispatchMouseEventTypeMouseMoved, .9, 0)
+	mouse(input.DispatchMouseEventTypeMouseReleased, .999, 1)
+	if got := eval[[]float64](t, p, view); math.Abs(got[0]-320) > 5 || math.Abs(got[1]-320) > 5 {
+		t.Errorf("dragging shows %v, want the second half of 640", got)
+	}
+	if got := eval[[]string](t, p, ends); got[0] <= all[0] || got[0] >= all[1] || got[1] != all[1] {
+		t.Errorf("dragging shows %v of %v", got, all)
+	}
+	mouse(input.DispatchMouseEventTypeMousePressed, middle, 2)
+	mouse(input.DispatchMouseEventTypeMouseReleased, middle, 2)
+	if got := eval[[]float64](t, p, view); got[0] != 0 || got[1] != 640 {
+		t.Errorf("after a double-click, %v is shown", got)
+	}
+	if got := eval[[]string](t, p, ends); !slices.Equal(got, all) {
+		t.Errorf("after a double-click, the ends are %v, want %v", got, all)
 	}
 }
 
