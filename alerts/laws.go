@@ -74,7 +74,8 @@ func readLaws(f *finding.Finding, moved *movements) lawsNote {
 
 // alarmedLaw returns the evidence of alarms about laws if no law has moved far enough to decide by itself: the cause if
 // all alarms belong to the same cause. It ignores laws whose scores only scatter. It also ignores the law of rewards if
-// most steps are in new situations, into which another reward function would not lead the agent.
+// most steps are in new situations: so few steps remain that they do not represent the others. A policy that follows
+// another reward function into new situations therefore leaves the cause to other evidence.
 func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 	note := lawsNote{cause: CauseUnknown, learns: f.Laws.MovesByDesign()}
 	for i, s := range f.Shifts {

@@ -59,7 +59,7 @@ func wholePage(t *testing.T, p prometheusServer, of page, s screen, end time.Tim
 	for i, one := range m.Panels {
 		added := placedPanel{At: l.place(one)}
 		if one.Type == "row" {
-			added.Panel = rowHeading(p.replacer(chosen, manyPast).Replace(one.Title))
+			added.Panel = rowHeading(t, p.replacer(chosen, manyPast).Replace(one.Title))
 		} else {
 			added.sketch = p.sketches(t, model{Panels: m.Panels[i : i+1], raw: m.raw[i : i+1]}, of.file(), chosen, end.Add(-manyPast), end)[0]
 		}
@@ -68,8 +68,13 @@ func wholePage(t *testing.T, p prometheusServer, of page, s screen, end time.Tim
 	return whole
 }
 
-func rowHeading(title string) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"type": "row", "title": %q}`, title))
+func rowHeading(t *testing.T, title string) json.RawMessage {
+	t.Helper()
+	text, err := json.Marshal(map[string]string{"type": "row", "title": title})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // drifting returns a policy that drifts, or else the first one.

@@ -273,7 +273,7 @@ CanvasRenderingContext2D.prototype.clearRect = function (...box) {
   written.set(this.canvas, []);
   clearRect.apply(this, box);
 };
-CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...most) {
   const size = this.measureText(text), m = this.getTransform();
   const corners = [[x - size.actualBoundingBoxLeft, y - size.actualBoundingBoxAscent], [x + size.actualBoundingBoxRight, y + size.actualBoundingBoxDescent]]
     .map(([x, y]) => m.transformPoint({ x, y }));
@@ -281,7 +281,7 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
   const [top, bottom] = corners.map((c) => c.y).sort((a, b) => a - b);
   if (!written.has(this.canvas)) written.set(this.canvas, []);
   written.get(this.canvas).push({ text, left, right, top, bottom });
-  fillText.call(this, text, x, y);
+  fillText.call(this, text, x, y, ...most);
 };
 
 // badlyWritten lists texts in charts that are cut by the edge, or over one another.

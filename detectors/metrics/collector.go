@@ -63,7 +63,7 @@ func help() []metricHelp {
 		{MetricOffPolicyActual, "Mean return of the episodes or blocks of the off-policy estimate.", nil},
 		{MetricOffPolicyEffective, "Effective sample size of the off-policy estimate.", nil},
 		{MetricOffPolicyWeight, "Mean weight of the off-policy estimate. Near 1 if the current policy takes all actions of the accepted policy.", nil},
-		{MetricDetectorScore, "Detector statistic relative to its threshold; the alarm fires at 1.", detector},
+		{MetricDetectorScore, "Detector statistic relative to its threshold. An alarm fires at 1, or, for a falling return while the policy learns, later.", detector},
 		{MetricDetectorStatistic, "Statistic of the detector's leading branch.", detector},
 		{MetricDetectorThreshold, "Threshold of the detector's leading branch.", detector},
 		{MetricComparisonAlarms, "Drift detections by a detector that is shown for comparison only and never pages.", detector},

@@ -104,7 +104,7 @@ rewardwatch_progress_change{bound="low",env="prod",label_region="",policy="ranke
 # HELP rewardwatch_progress_state Trend in the return of a learning policy: 1 improving, 2 plateau, 3 regressing, 4 collapsed.
 # TYPE rewardwatch_progress_state gauge
 rewardwatch_progress_state{env="prod",label_region="",policy="ranker",signal="return"} 3
-# HELP rewardwatch_detector_score Detector statistic relative to its threshold; the alarm fires at 1.
+# HELP rewardwatch_detector_score Detector statistic relative to its threshold. An alarm fires at 1, or, for a falling return while the policy learns, later.
 # TYPE rewardwatch_detector_score gauge
 rewardwatch_detector_score{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 1.5
 # HELP rewardwatch_action_divergence Divergence between the actions of the last 200 episodes or blocks and the baseline.

@@ -63,6 +63,9 @@ func (p *tab) zooms(t *testing.T) {
 	const view = `(() => { const v = document.querySelector(".past-course .plot").viewBox.baseVal; return [v.x, v.width] })()`
 	const ends = `[...document.querySelectorAll(".past-course")[0].querySelectorAll(".end")].map(e => e.textContent)`
 	all := eval[[]string](t, p, ends)
+	if beyond := eval[float64](t, p, `(r => [...document.querySelectorAll(".past-course .hover")].at(-1).getBoundingClientRect().right - r.right)(document.querySelector(".past-course > .axis").getBoundingClientRect())`); math.Abs(beyond) > 2 {
+		t.Errorf("the drawing ends %v pixels behind its axis", beyond)
+	}
 	middle := (320. + 18) / 658 // of the drawing
 	mouse(input.DispatchMouseEventTypeMousePressed, middle, 1)
 	mouse(input.DispatchMouseEventTypeMouseMoved, .9, 0)

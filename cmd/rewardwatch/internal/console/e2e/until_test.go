@@ -37,11 +37,16 @@ func TestE2EMutesEndAtLocalTimes(t *testing.T) {
 					t.Errorf("the form shows %q, want %q", shown, bad)
 				}
 			}
-			if status := mute("2099-01-01 08:00"); status != http.StatusOK {
-				t.Errorf("gives %d", status)
-			}
-			if got, want := s.Incidents()[0].MutedUntil, time.Date(2099, 1, 1, 2, 30, 0, 0, time.UTC); !got.Equal(want) {
-				t.Errorf("muted until %s, want %s", got, want)
+			for until, want := range map[string]time.Time{
+				"2099-01-01 08:00":    time.Date(2099, 1, 1, 2, 30, 0, 0, time.UTC),
+				"2099-01-02 08:00:30": time.Date(2099, 1, 2, 2, 30, 30, 0, time.UTC),
+			} {
+				if status := mute(until); status != http.StatusOK {
+					t.Errorf("%s gives %d", until, status)
+				}
+				if got := s.Incidents()[0].MutedUntil; !got.Equal(want) {
+					t.Errorf("muted until %s, want %s", got, want)
+				}
 			}
 			all(t, p.overflow(t))
 			all(t, p.readable(t).Faults)

@@ -4,6 +4,7 @@
 for (const course of document.querySelectorAll(".past-course")) {
   const plot = course.querySelector(".plot"), marked = plot.querySelector(".marked"), [first, last] = course.querySelectorAll(".end");
   const hovers = [...plot.querySelectorAll(".hover")], { width } = plot.viewBox.baseVal, ends = [first.textContent, last.textContent];
+  const least = width / 50; // of what is shown
   let shown = [0, width], begin = null;
 
   // place returns where a pointer is, in the units of the whole course.
@@ -16,7 +17,7 @@ for (const course of document.querySelectorAll(".past-course")) {
   // named returns the name of a place on the axis.
   const named = (x) => {
     const hover = hovers.findLast((h) => h.x.baseVal.value <= x) ?? hovers[0];
-    return hover.querySelector("title").textContent.split(": ")[0];
+    return hover?.querySelector("title").textContent.split(": ")[0] ?? "";
   };
 
   const show = (from, to) => {
@@ -31,6 +32,7 @@ for (const course of document.querySelectorAll(".past-course")) {
   };
 
   course.addEventListener("pointerdown", (e) => {
+    if (e.button !== 0) return;
     e.preventDefault(); // no text is selected
     course.setPointerCapture(e.pointerId);
     begin = place(e);
@@ -39,7 +41,7 @@ for (const course of document.querySelectorAll(".past-course")) {
   course.addEventListener("pointercancel", () => { begin = null; mark(0, 0); });
   course.addEventListener("pointerup", (e) => {
     const [from, to] = [begin, place(e)].sort((a, b) => a - b);
-    if (begin !== null && to - from > (shown[1] - shown[0]) / 50) show(from, to);
+    if (begin !== null && to - from > least) show(from, to);
     begin = null;
     mark(0, 0);
   });

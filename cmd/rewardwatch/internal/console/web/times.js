@@ -25,7 +25,7 @@ new MutationObserver(localize).observe(document.documentElement, { subtree: true
 localize();
 
 // What people write as the end of a mute is a time of theirs, unless they are in UTC. The service reads and writes UTC.
-const written = /^\s*(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d)\s*$/;
+const written = /^\s*(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d)(?::(\d\d))?\s*$/;
 function localizeEnds() {
   if (Intl.DateTimeFormat().resolvedOptions().timeZone === "UTC") return;
   for (const field of document.querySelectorAll('form input[name="until"]')) {
@@ -36,9 +36,9 @@ function localizeEnds() {
     field.form.addEventListener("formdata", (e) => {
       const parts = written.exec(field.value);
       if (!parts) return;
-      const [year, month, date, hour, minute] = parts.slice(1).map(Number);
-      const local = new Date(year, month - 1, date, hour, minute);
-      if (day(local) + " " + clock(local) === field.value.trim()) e.formData.set("until", local.toISOString().slice(0, 16).replace("T", " "));
+      const [year, month, date, hour, minute, second] = parts.slice(1).map((part) => Number(part ?? 0));
+      const local = new Date(year, month - 1, date, hour, minute, second);
+      if (field.value.trim().startsWith(day(local) + " " + clock(local))) e.formData.set("until", local.toISOString().slice(0, 19).replace("T", " "));
     });
   }
 }
