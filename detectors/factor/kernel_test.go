@@ -36,6 +36,34 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// Standardized features in assembly equal the plain ones to the last bit, for all layouts, with and without the next
+// observation.
+func TestStandardize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		d := rng.IntN(33)
+		changes := d + rng.IntN(20)
+		random := func() []float32 {
+			x := make([]float32, changes+d+wide)
+			for i := range x {
+				x[i] = float32(rng.NormFloat64())
+			}
+			return x[:changes+d]
+		}
+		x, centre, inverse := random(), random(), random()
+		want := append(make([]float32, 0, cap(x)), x...)
+		n, each := changes, 0
+		if rng.IntN(2) == 0 {
+			n, each = changes+d, d
+		}
+		standardize(x[:n], centre, inverse, changes, each)
+		plainStandardize(want[:n], centre, inverse, changes, each)
+		if !slices.Equal(x[:n], want[:n]) {
+			t.Fatalf("%d of %d features, %d changes: %v, want %v", n, changes+d, each, x[:n], want[:n])
+		}
+	}
+}
+
 // Predictions and support in assembly equal the plain ones to the last bit.
 func TestExpect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -72,9 +100,11 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// Scores in assembly equal the plain ones to the last bit, for laws of any size with and without ties.
+// Scores in assembly equal the plain ones to the last bit, for laws of any size with and without ties. Like those of a
+// step, they begin at the first part with a leaf, and leave the lanes before it as they are.
 func TestScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
+	unaligned := 0
 	for range 2000 {
 		parts := 1 + rng.IntN(4)
 		first := []int{0}
@@ -118,8 +148,12 @@ func TestScores(t *testing.T) {
 			b.take(l)
 			judges, plain = append(judges, a), append(plain, b)
 		}
-		score(judges, &got, 0, n)
-		plainScore(plain, &want, 0, n)
+		begin := max(0, slices.IndexFunc(judges, func(j judge) bool { return j.leaf != nil }))
+		if first[begin]%wide != 0 {
+			unaligned++
+		}
+		score(judges[begin:], &got, first[begin], n)
+		plainScore(plain[begin:], &want, first[begin], n)
 		for i, j := range judges {
 			same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 			w := plain[i]
@@ -128,6 +162,9 @@ func TestScores(t *testing.T) {
 					i, parts, j.size, j.keys, j.ranks, j.ties, j.z, w.keys, w.ranks, w.ties, w.z)
 			}
 		}
+	}
+	if unaligned < 100 {
+		t.Errorf("%d of 2000 begin between two multiples of %d", unaligned, wide)
 	}
 }
 
