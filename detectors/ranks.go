@@ -138,7 +138,7 @@ func (r *Ranks) Slot(x float64) int {
 	return 2 * i
 }
 
-// SlotNear returns r.Slot(x) for a number x near one whose slot is known.
+// SlotNear returns r.Slot(x), given the slot of any other number. It is faster than Slot if that number is near x.
 func SlotNear(r *Ranks, x float64, known int) int {
 	const near = 8
 	i := known / 2

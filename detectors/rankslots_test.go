@@ -26,3 +26,22 @@ func TestSlotsOfFourValues(t *testing.T) {
 		}
 	}
 }
+
+// A search that begins at another number's slot finds the same as one without it, however far away that number is.
+func TestSlotNearAnother(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for n := 1; n < 70; n++ {
+		sample := make([]float64, n)
+		for i := range sample {
+			sample[i] = float64(rng.IntN(40))
+		}
+		r := NewRanks(sample)
+		for _, x := range []float64{float64(rng.IntN(40)), 40 * rng.Float64(), -1, 0, 39, 41, math.Inf(-1), math.Inf(1)} {
+			for known := range 2*r.Distinct() + 1 {
+				if got, want := SlotNear(r, x, known), r.Slot(x); got != want {
+					t.Fatalf("%v among %v, from slot %d on: slot %d, want %d", x, r.Points, known, got, want)
+				}
+			}
+		}
+	}
+}
