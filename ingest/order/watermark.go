@@ -114,7 +114,7 @@ type Watermarks struct {
 	// over is closed at the end of the generation. From then on, no more units are delivered, and the mark no longer
 	// moves. Otherwise, units of one partition would overtake those of another that remain for the next generation.
 	over   chan struct{}
-	ended  atomic.Bool // whether over is closed
+	ended  atomic.Bool // whether over is closed, or about to be
 	closed Moment      // mark at the end of the generation
 }
 
@@ -199,8 +199,8 @@ func (w *Watermarks) End() {
 	defer w.mu.Unlock()
 	if !w.Ending() {
 		w.closed = w.lowest()
+		w.ended.Store(true) // before those who wait for the end continue, or they would find that it has not come
 		close(w.over)
-		w.ended.Store(true)
 	}
 }
 

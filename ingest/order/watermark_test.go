@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -191,4 +194,34 @@ func TestClocksThatAreAheadDoNotWaitForThePresent(t *testing.T) {
 	if got, want := w.Low().TS, ahead.Add(-WatermarkDelay).UnixNano(); got != want {
 		t.Errorf("low is %d, want %d", got, want)
 	}
+}
+
+// Goroutines that wait for the end of the generation find that it has ended. There are many, so that the first ones
+// continue while the others are still being woken.
+func TestGenerationHasEndedForThoseThatWaitForIt(t *testing.T) {
+	const waiting = 2000
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWatermarks()
+		over := w.Ended()
+		var early atomic.Int64
+		for range 20 {
+			var all sync.WaitGroup
+			for range waiting {
+				all.Go(func() {
+					<-over
+					if !w.Ending() {
+						early.Add(1)
+					}
+				})
+			}
+			synctest.Wait()
+			w.End()
+			all.Wait()
+			w.Begin(1)
+			over = w.Ended()
+		}
+		if n := early.Load(); n > 0 {
+			t.Errorf("%d of %d goroutines continue before the generation has ended", n, 20*waiting)
+		}
+	})
 }
