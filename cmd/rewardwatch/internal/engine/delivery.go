@@ -212,7 +212,11 @@ func (d *Delivery) again(handOn func() error) error {
 // followed the last route before.
 func (d *Delivery) follow(ctx context.Context, policy string) (*Route, error) {
 	if last := d.recent; last != nil {
-		if w := last.next; w != nil && w.worker.Name == policy && !w.worker.isGone() {
+		switch w := last.next; {
+		case w == nil || w.worker.Name != policy:
+		case w.worker.isGone():
+			last.next = nil
+		default:
 			d.recent = w
 			return w, nil
 		}

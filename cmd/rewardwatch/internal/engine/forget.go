@@ -132,6 +132,9 @@ func (r *RunningWorker) isGone() bool {
 func (d *Delivery) letGo(policy string) {
 	if w := d.Known[policy]; w != nil {
 		w.next = nil // or routes to workers that have left would keep each other in memory
+		if d.recent == w {
+			d.recent = nil
+		}
 	}
 	delete(d.Known, policy)
 	if d.units != nil {

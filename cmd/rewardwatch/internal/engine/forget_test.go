@@ -105,6 +105,36 @@ func TestAForgottenPolicyStartsFromNothing(t *testing.T) {
 	testkit.Eventually(t, "all units after a restart", func() bool { return again.judged() == 3 })
 }
 
+// A delivery does not keep the routes to forgotten policies in memory.
+func TestRoutesToForgottenPoliciesAreDropped(t *testing.T) {
+	t.Parallel()
+	p := forgetful(t, ingesttest.NewSegments(), 6)
+	defer func() { _ = p.Stop() }()
+	f := p.Feed(0)
+	feedSummaries(t, f, 0, time.Minute, "keep", "drop", "keep")
+	d := f.Out.(*directPartition).Delivery
+	keep := d.Known["keep"]
+	if d.recent != keep || keep.next != d.Known["drop"] || keep.next == nil {
+		t.Fatalf("the last route is %+v", d.recent)
+	}
+	err := d.again(func() error {
+		by := alerts.Decision{Kind: alerts.Reset, By: "ann", Why: "a test", At: time.Now()}
+		for _, policy := range []string{"drop", "keep"} {
+			if err := p.ForgetPolicy(t.Context(), policy, by); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := d.follow(t.Context(), "drop")
+		return err
+	})
+	if !errors.Is(err, errForgotten) || keep.next != nil {
+		t.Errorf("a route still leads to %+v, %v", keep.next, err)
+	}
+	if kept := d.Kept(); len(kept) != 0 || len(d.Known) != 0 || d.recent != nil {
+		t.Errorf("%d units and %d routes are kept, the last one is %+v", len(kept), len(d.Known), d.recent)
+	}
+}
+
 // A checkpoint that was emptied but not removed is that of a forgotten policy.
 func TestForgettingThatWasCutShortIsFinished(t *testing.T) {
 	disk := ingesttest.NewSegments()
