@@ -47,6 +47,46 @@ func TestProposedPackagesThatNothingNames(t *testing.T) {
 			[]string{"base: python:3.8.", "- numpy==1.19.5 ", "- matplotlib==3.5.2 ", "- seaborn==0.11.2 ", "- pandas==1.4.2 ", "- scipy==1.10.1 "},
 			nil,
 		},
+		"NumPy 1.20.3": {
+			map[string]string{"requirements.txt": "numpy==1.20.3\nmatplotlib\nseaborn\npandas\nscipy\ntorch\n", "train.py": train},
+			[]string{"- matplotlib==3.7.0 ", "- seaborn==0.12.2 ", "- pandas==1.5.3 ", "- scipy==1.10.1 "},
+			nil,
+		},
+		"NumPy 1.21.6": {
+			map[string]string{"requirements.txt": "numpy==1.21.6\nmatplotlib\nseaborn\npandas\nscipy\ntorch\n", "train.py": train},
+			[]string{"- matplotlib==3.7.1 ", "- seaborn==0.12.2 ", "- pandas==2.0.2 ", "- scipy==1.10.1 "},
+			nil,
+		},
+		"NumPy 1.22.4": {
+			map[string]string{"requirements.txt": "numpy==1.22.4\nmatplotlib\nseaborn\npandas\nscipy\ntorch\n", "train.py": train},
+			[]string{"- matplotlib==3.7.1 ", "- seaborn==0.12.2 ", "- pandas==2.0.2 ", "- scipy==1.10.1 "},
+			nil,
+		},
+		"NumPy 1.24.0": {
+			map[string]string{"requirements.txt": "numpy==1.24.0\nmatplotlib\nseaborn\npandas\nscipy\ntorch\n", "train.py": train},
+			[]string{"- matplotlib==3.9.0 ", "- seaborn==0.11.2 ", "- pandas==2.2.2 ", "- scipy==1.13.0 "},
+			nil,
+		},
+		"matplotlib>=3.7.3 with NumPy 1.21.6": {
+			map[string]string{"requirements.txt": "numpy==1.21.6\nmatplotlib>=3.7.3\ntorch\n", "train.py": train},
+			[]string{"- matplotlib==3.7.5 "},
+			nil,
+		},
+		"matplotlib>=3.7.3 with NumPy 1.22.4": {
+			map[string]string{"requirements.txt": "numpy==1.22.4\nmatplotlib>=3.7.3\ntorch\n", "train.py": train},
+			[]string{"- matplotlib==3.7.5 "},
+			nil,
+		},
+		"scipy>=1.11 with NumPy 1.22.4": {
+			map[string]string{"requirements.txt": "numpy==1.22.4\nscipy>=1.11\ntorch\n", "train.py": train},
+			[]string{"- scipy==1.13.0 "},
+			nil,
+		},
+		"pandas with NumPy 1.20.2": {
+			map[string]string{"requirements.txt": "numpy==1.20.2\npandas\ntorch\n", "train.py": train},
+			[]string{"- pandas==1.4.2 "},
+			nil,
+		},
 		"StarCraft II": {
 			map[string]string{"requirements.txt": "pysc2==4.0.0\ntorch\n", "train.py": train},
 			[]string{"- protobuf==3.20.3 # newer versions are incompatible with this version of pysc2\n"},
