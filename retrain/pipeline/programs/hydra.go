@@ -121,10 +121,9 @@ func (f *Finder) grouped(p *program) []Setting {
 	return out
 }
 
-// MayRead reports whether the best training may read a file. It returns false for a settings file if the training is
-// known to read others.
-func (f *Finder) MayRead(file string) bool {
-	read := f.Read()
+// MayRead reports whether a training may read a file. It returns false for a settings file if the training is known to
+// read others.
+func MayRead(read []Setting, file string) bool {
 	return len(read) == 0 || !isYAML(file) || !settings.MatchString(file) || slices.ContainsFunc(read, func(s Setting) bool { return s.File == file })
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 var (
@@ -67,27 +66,27 @@ var ofWorld = pattern.MustCompile(`^(?:env|environment|gym|task)(?:[._](?:args?|
 // worldConstant matches a constant of a program for the name of its environment.
 var worldConstant = pattern.MustCompile(`(?m)^(?:env|environment|game|ENV|ENVIRONMENT|GAME)(?:_(?:name|id|NAME|ID))?[ \t]*=[ \t]*["']([A-Za-z][\w -]*)["'][ \t]*$`)
 
-// Unlike reports whether the best training makes an environment with another name than an id, judging by a constant and
-// the arguments for its environment. Programs may also have names of their own for environments, such as lander.
-func (f *Finder) Unlike(id string) bool {
-	if len(f.trained) == 0 || strings.Contains(f.Text[f.trained[0].file], id[strings.LastIndex(id, ":")+1:]) {
-		return false
+// Named returns the text of the best training, and what a constant and the arguments for its environment say, if none is
+// an id. Programs may have names of their own for environments, such as lander.
+func (f *Finder) Named() (text string, names []string) {
+	if len(f.trained) == 0 {
+		return "", nil
 	}
-	named := ""
-	if m := worldConstant.FindStringSubmatch(f.Text[f.trained[0].file]); m != nil {
-		named = m[1]
+	text = f.Text[f.trained[0].file]
+	if m := worldConstant.FindStringSubmatch(text); m != nil {
+		names = append(names, m[1])
 	}
 	for _, x := range f.trained[0].flags {
 		value := cmp.Or(f.trained[0].flags.Given(f.trained[0].args, x), x.Value)
 		switch {
 		case x.Boolean || x.OfHydra() || !envFlag.MatchString(x.Key()):
 		case idInArgument.MatchString(value):
-			return false
+			return text, nil
 		default:
-			named += " " + value
+			names = append(names, value)
 		}
 	}
-	return strings.TrimSpace(named) != "" && !traits.Alike(named, id)
+	return text, names
 }
 
 // ofSettings matches arguments for a settings file.

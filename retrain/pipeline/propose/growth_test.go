@@ -145,6 +145,29 @@ func TestSimHostileRepositoriesCostNoMoreThanTheirFiles(t *testing.T) {
 	}
 }
 
+// The time for the names of environments is not proportional to the size of the program as well, or to what it says
+// about its environment.
+func TestSimHostileEnvironmentsCostNoMoreThanTheirFiles(t *testing.T) {
+	for name, line := range map[string]string{
+		"a long program":             "Env%d_Env_E = 'Env'\n",
+		"arguments for environments": "p.add_argument('--env%d', default='zzz')\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(length int) fstest.MapFS {
+				return fstest.MapFS{
+					"train.py": {Data: []byte("import a\np.add_argument('--env', default='zzz')\n" + repeated(line, length) + startsIt)},
+					"a.py":     {Data: []byte(repeated("gym.make(\"Env%dThing-v0\")\n", length/3))},
+				}
+			}
+			short, long := cost(t, of(75<<10)), cost(t, of(600<<10))
+			t.Logf("%v, and %v for eight times as much", short, long)
+			if long > short*22 || long > 6*time.Second {
+				t.Errorf("%v for 75 KiB and %v for 600 KiB", short, long)
+			}
+		})
+	}
+}
+
 // Files over a limit are not read, and the proposed file says so.
 func TestProposalsSayWhatWasNotRead(t *testing.T) {
 	files := fstest.MapFS{}

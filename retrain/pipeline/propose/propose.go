@@ -5,10 +5,12 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"index/suffixarray"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
@@ -20,6 +22,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/reading"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 var (
@@ -218,19 +221,23 @@ func (p *Proposal) reach() {
 	}
 }
 
-// mayRead reports whether the first program may read a file, or mentions a value that the file states. Programs read
-// code only by importing it.
-func (p *Proposal) mayRead(file, value string) bool {
-	unknown := len(p.own) == 0 || path.Ext(file) != ".py"
-	return p.finder.MayRead(file) && (unknown || p.own[file] || p.own[value] || p.numbers[value])
+// mayRead returns a function that reports whether the first program may read a file, or mentions a value that the file
+// states. Programs read code only by importing it.
+func (p *Proposal) mayRead() func(file, value string) bool {
+	read := p.finder.Read()
+	return func(file, value string) bool {
+		unknown := len(p.own) == 0 || path.Ext(file) != ".py"
+		return (unknown || p.own[file] || p.own[value] || p.numbers[value]) && programs.MayRead(read, file)
+	}
 }
 
 // ofFirst removes numbers of steps that the first program neither mentions nor reads, and those that only other programs
 // train for.
 func (p *Proposal) ofFirst() {
+	may := p.mayRead()
 	p.Steps = slices.DeleteFunc(p.Steps, func(s Finding) bool {
 		other := slices.ContainsFunc(p.Programs[min(1, len(p.Programs)):], func(other Finding) bool { return other.File == s.File })
-		return !p.numbers[s.Value] && !p.own[s.File] && other || !p.mayRead(s.File, s.Value)
+		return !p.numbers[s.Value] && !p.own[s.File] && other || !may(s.File, s.Value)
 	})
 }
 
@@ -335,11 +342,16 @@ func (p *Proposal) prefer() {
 // that are only made, which exclude those that are only mentioned.
 func (p *Proposal) environments() {
 	p.identify()
-	read := func(e Finding) bool {
-		return p.mayRead(e.File, e.Value[strings.LastIndex(e.Value, ":")+1:]) && (len(p.Algorithms) > 0 || !p.finder.Unlike(e.Value))
+	may, unlike := p.mayRead(), p.unlike()
+	var read, unread []Finding
+	for _, e := range p.Environments {
+		if may(e.File, e.Value[strings.LastIndex(e.Value, ":")+1:]) && (len(p.Algorithms) > 0 || !unlike(e.Value)) {
+			read = append(read, e)
+		} else {
+			unread = append(unread, e)
+		}
 	}
-	unread := slices.DeleteFunc(slices.Clone(p.Environments), read)
-	p.Environments = slices.DeleteFunc(p.Environments, func(e Finding) bool { return !read(e) })
+	p.Environments = read
 	kept := 0
 	for kept < len(p.Environments) && p.Environments[kept].clear == p.Environments[0].clear {
 		kept++
@@ -350,6 +362,22 @@ func (p *Proposal) environments() {
 	p.Others = slices.DeleteFunc(append(slices.Clone(p.Environments[kept:]), unread...), func(f Finding) bool { return f.clear < main })
 	p.Others = p.Others[:min(len(p.Others), 2*maxEnvironments)]
 	p.Environments = p.Environments[:kept]
+}
+
+// maxNames bounds the bytes of the names that are compared with each id.
+const maxNames = 300
+
+// unlike returns a function that reports whether the first program makes an environment with another name than an id.
+func (p *Proposal) unlike() func(id string) bool {
+	text, names := p.finder.Named()
+	named := strings.TrimSpace(strings.Join(names, " "))
+	if named == "" || len(named) > maxNames {
+		return func(string) bool { return false }
+	}
+	index := sync.OnceValue(func() *suffixarray.Index { return suffixarray.New([]byte(text)) }) // a file may contain thousands of ids
+	return func(id string) bool {
+		return !traits.Alike(named, id) && index().Lookup([]byte(id[strings.LastIndex(id, ":")+1:]), 1) == nil
+	}
 }
 
 // projectOf converts the name of a directory to a valid name of a project.
