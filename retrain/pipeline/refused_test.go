@@ -25,6 +25,7 @@ func TestRefusedOnce(t *testing.T) {
 		"no environments": {[]string{simulation, "", id, "{id: MiniGrid-Empty-5x5-v0}"}, "pipeline.yaml:14:10: environments[0].id: requires minigrid: add it to the requirements"},
 		"no simulator":    {[]string{simulation, "", id, "{id: Ant-v5}"}, "pipeline.yaml:14:10: environments[0].id: requires mujoco: add it to the requirements"},
 		"octal":           {[]string{"steps: 100000", "steps: 0100"}, "pipeline.yaml:24:19: training.steps: must not begin with 0"},
+		"common name":     {[]string{simulation, "", id, "{id: parking-v0}"}, "environments[0].id: requires highway-env: add it to the requirements, such as highway-env==VERSION, or write MODULE:parking-v0 if a module of your own registers it"},
 		"octal argument":  {[]string{"n_steps: 256", "n_steps: 0256"}, "algorithm.hyperparameters.n_steps: must not begin with 0"},
 		"topic":           {[]string{"data:\n", "data:\n  topic: ..\n"}, "data.topic: must not be . or .."},
 		"runner twice":    {[]string{"timeout: 2h", "timeout: 2h, runner: [gpu, gpu]"}, "training.runner[1]: is listed twice"},
@@ -49,6 +50,7 @@ func TestRefusedOnce(t *testing.T) {
 	for name, replaced := range map[string][]string{
 		"other namespace": {id, "{id: lab/Cartpole-v9}"},
 		"own module":      {id, "{id: \"lab:CartPole-v9\"}"},
+		"common name":     {simulation, "", id, "{id: \"garage:parking-v0\"}"},
 		"unknown name":    {id, "{id: Forklift-v9}"},
 		"extra":           {simulation, "", id, "{id: Ant-v5}", "gymnasium==1.2.2", "gymnasium[mujoco]==1.2.2"},
 		"other image":     {simulation, "", id, "{id: Ant-v5}", "project: cartpole", "project: cartpole\nbase: ghcr.io/acme/mujoco:3.2.0"},

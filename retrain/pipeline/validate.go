@@ -166,7 +166,7 @@ func (w *Work) registered(path, id string) {
 	if why := pins.Unknown(id, f.Requirements); why != "" {
 		w.report(path, "%s", why)
 	} else if lacking := pins.Lacking(id, f.Requirements); lacking != "" && strings.Contains(f.Base, "python:") { // other images may contain it
-		w.report(path, "requires %s: add it to the requirements, such as %[1]s==VERSION", lacking)
+		w.report(path, "%s", lacking)
 	}
 	if !traits.OfAtari(id) || f.Algorithm.Atari {
 		return

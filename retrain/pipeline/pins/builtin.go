@@ -107,19 +107,25 @@ func pinned(name string, requirements []string) string {
 	return ""
 }
 
-// Lacking returns the simulator, or package with environments, that an environment needs if no requirement installs it,
-// or "".
+// Lacking returns what to add to the requirements if none of them installs the simulator, or package with environments,
+// that an environment needs, or "". Some ids could also belong to the project itself.
 func Lacking(id string, requirements []string) string {
 	needed := world(id)
+	known := len(needed)
 	for _, c := range Companions(id) {
 		if slices.Contains([]string{"box2d", "mujoco", "mujoco-py"}, c.Package) {
 			needed = append(needed, c)
 		}
 	}
-	for _, c := range needed {
-		if !slices.ContainsFunc(requirements, c.ComesWith) {
-			return c.Package
+	for i, c := range needed {
+		if slices.ContainsFunc(requirements, c.ComesWith) {
+			continue
 		}
+		out := "requires " + c.Package + ": add it to the requirements, such as " + c.Package + "==VERSION"
+		if i < known && !strings.Contains(id, ":") {
+			out += ", or write MODULE:" + id + " if a module of your own registers it"
+		}
+		return out
 	}
 	return ""
 }
