@@ -118,7 +118,7 @@ const geometry = `(() => {
 			}
 		}
 	}
-	for (const e of document.querySelectorAll("svg:not([aria-hidden])")) {
+	for (const e of document.querySelectorAll("svg:not([aria-hidden], svg svg)")) {
 		if (!e.getAttribute("aria-label") || !e.querySelector("text")) found.push("a drawing without labels: " + e.outerHTML.slice(0, 100));
 	}
 	for (const head of document.querySelectorAll("thead th")) if (!head.textContent.trim()) found.push("a column without a name in " + quote(head.parentElement.innerText));
