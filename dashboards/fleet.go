@@ -181,17 +181,17 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 		[]query{{expr: "1000 * " + onset}, {expr: ranks}, {expr: "1000 * " + onset}, {expr: delivery}}
 	if s.single {
 		description = "The drifting groups, with the estimated onset, the most likely cause, the versions that changed at the onset, the time from the onset until the new ones were first seen, and whether Alertmanager has accepted the alert."
-		queries = append(queries, firstSeen(s), query{expr: "max by (" + key + ", changed) (" + s.of(alerts.MetricIncidentVersions) + ")"})
+		queries = append(queries, seenAfter(s), query{expr: "max by (" + key + ", changed) (" + s.of(alerts.MetricIncidentVersions) + ")"})
 	}
 	return rows("Open incidents", description+" If alerts are not pushed, Prometheus alerting rules send them. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
 		[]order{{"Value #B", false}, {"Value #A", true}}, queries...).
 		NoValue("No open incidents").Span(full)
 }
 
-// firstSeen returns the query for the time from the onset of each open incident until the versions after it were first
+// seenAfter returns the query for the time from the onset of each open incident until the versions after it were first
 // seen, if any version changed. Only the latest version exports when it was first seen, so the query looks for it in the
 // whole time range.
-func firstSeen(s scope) query {
+func seenAfter(s scope) query {
 	key := s.groups(versionLabels()...)
 	seen := "max by (" + s.groups("incident", "changed") + ") (" + s.of(alerts.MetricIncidentVersions, `changed!="none"`) +
 		" * on (" + key + ") group_left () max by (" + key + ") (max_over_time(" + s.of(metrics.MetricVersionSince) + "[$__range])))"

@@ -1,22 +1,15 @@
 package factor
 
-import "golang.org/x/sys/cpu"
+import "github.com/rewardwatch/rewardwatch/detectors/kernel"
 
 // The assembly needs AVX2, which nearly all processors since 2015 have.
 var (
-	squaredLength = onAVX2(squaredLengthAVX2, plainSquaredLength)
-	linear        = onAVX2(linearAVX2, plainLinear)
-	standardize   = onAVX2(standardizeAVX2, plainStandardize)
-	expect        = onAVX2(expectAVX2, plainExpect)
-	score         = onAVX2(scoreAVX2, plainScore)
+	squaredLength = kernel.OnAVX2(squaredLengthAVX2, plainSquaredLength)
+	linear        = kernel.OnAVX2(linearAVX2, plainLinear)
+	standardize   = kernel.OnAVX2(standardizeAVX2, plainStandardize)
+	expect        = kernel.OnAVX2(expectAVX2, plainExpect)
+	score         = kernel.OnAVX2(scoreAVX2, plainScore)
 )
-
-func onAVX2[F any](fast, plain F) F {
-	if cpu.X86.HasAVX2 {
-		return fast
-	}
-	return plain
-}
 
 //go:noescape
 func squaredLengthAVX2(strips, x []float32) float32

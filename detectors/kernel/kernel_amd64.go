@@ -4,12 +4,13 @@ import "golang.org/x/sys/cpu"
 
 // The assembly needs AVX2, which nearly all processors since 2015 have. It does not check lengths.
 var (
-	Passed = onAVX2(passedAVX2, plainPassed) // see plainPassed
-	SumsOf = onAVX2(sumsOfAVX2, plainSumsOf) // see plainSumsOf
-	Found  = onAVX2(foundAVX2, plainFound)   // see plainFound
+	Passed = OnAVX2(passedAVX2, plainPassed) // see plainPassed
+	SumsOf = OnAVX2(sumsOfAVX2, plainSumsOf) // see plainSumsOf
+	Found  = OnAVX2(foundAVX2, plainFound)   // see plainFound
 )
 
-func onAVX2[F any](fast, plain F) F {
+// OnAVX2 returns the fast function if the processor has AVX2, and the plain one otherwise.
+func OnAVX2[F any](fast, plain F) F {
 	if cpu.X86.HasAVX2 {
 		return fast
 	}

@@ -298,3 +298,9 @@ func (f *Files) InPackage(file string) bool {
 	dir := path.Dir(file)
 	return dir != "." && f.Has(path.Join(dir, "__init__.py"))
 }
+
+// Moved reports whether a module is another one that was moved into a subpackage since a page was written.
+func Moved(from, to string) bool {
+	a, b := strings.Split(from, "."), strings.Split(to, ".")
+	return len(a) > 2 && len(b) == len(a)+1 && a[0] == b[0] && slices.Equal(a[len(a)-2:], b[len(b)-2:])
+}

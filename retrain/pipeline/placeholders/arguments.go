@@ -1,12 +1,12 @@
 package placeholders
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 var (
@@ -65,13 +65,7 @@ func standsFor(word string) bool {
 }
 
 // ofAlgorithm matches the name of an algorithm, also as the value of an argument.
-var ofAlgorithm = pattern.MustCompile(`^(?:--?[\w-]+=)?(?:MA|HA|I|R|C|D|D3|QR)?(?:PPO[0-9]?|DQN|DDQN|SAC|TD3|DDPG|A2C|A3C|TRPO|CEM|ES|ARS|GAE|QMIX|VDN|IMPALA|APPO|REINFORCE|RAINBOW|SARSA|TQC|BC|IQL|CQL)$`)
+var ofAlgorithm = pattern.MustCompile(`(?i)^(?:--?[\w-]+=)?(?:` + traits.AlgorithmNames + `|gae)$`)
 
 // endsWord matches the end of a word before a full stop. The dots of a path such as .. are not full stops.
 var endsWord = pattern.MustCompile(`[A-Za-z0-9]$`)
-
-// Moved reports whether a module is another one that was moved into a subpackage since a page was written.
-func Moved(from, to string) bool {
-	a, b := strings.Split(from, "."), strings.Split(to, ".")
-	return len(a) > 2 && len(b) == len(a)+1 && a[0] == b[0] && slices.Equal(a[len(a)-2:], b[len(b)-2:])
-}

@@ -247,7 +247,7 @@ func (f *Finder) names(a advice, file string) bool {
 	switch {
 	case isModule:
 		name := modules.NameOf(file)
-		return target == name || strings.HasPrefix(file, "src/") && target == "src."+name || f.Module(target) == "" && placeholders.Moved(target, name)
+		return target == name || strings.HasPrefix(file, "src/") && target == "src."+name || f.Module(target) == "" && modules.Moved(target, name)
 	case !strings.HasSuffix(target, ".py"):
 		return false
 	case target == file || path.Join(path.Dir(a.file), target) == file:

@@ -26,8 +26,8 @@ func (f *Finder) isItself(p *program) bool {
 	return slices.Equal(f.trained[0].path, p.path) || byMode(f.trained[0].path) && byMode(p.path)
 }
 
-// asTrained gives an evaluation by the training program the arguments with which the training decides what it trains and
-// where. at is the argument for the model, or nil if the program finds the model in the directory of the training.
+// asTrained passes to an evaluation by the training program the arguments with which the training decides what it
+// trains and where. at is the argument for the model, or nil if the program finds the model in the directory of the training.
 func (f *Finder) asTrained(p *program, at *modules.Option, args, trained []string) []string {
 	if !f.isItself(p) {
 		return f.alike(p, args, trained)
@@ -50,7 +50,7 @@ func (f *Finder) asTrained(p *program, at *modules.Option, args, trained []strin
 // ofEachRun matches arguments whose values differ between a training and an evaluation: those for places and amounts.
 var ofEachRun = pattern.MustCompile(`seed|episodes?|eval|test|(?:num|n)_|workers|threads|port|render|display|video|fps|steps|epochs?|batch|iter|dir|path|file|folder|checkpoint|ckpt|chkpt|load|save|out|log|device|gpu|verbose`)
 
-// alike gives an evaluation by another program the values that the training has for the same arguments, because the
+// alike passes to an evaluation by another program the values that the training has for the same arguments, because the
 // examples of a page may be for different trainings.
 func (f *Finder) alike(p *program, args, trained []string) []string {
 	if len(f.trained) == 0 {

@@ -6,9 +6,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
 
+// AlgorithmNames is a regular expression for the names of algorithms in lower case.
+const AlgorithmNames = `(?:ma|ha|i|r|c|d|d3|qr)?(?:ppo[0-9]?|dqn|ddqn|sac|td3|ddpg|a2c|a3c|trpo|cem|es|ars|qmix|vdn|impala|appo|reinforce|rainbow|sarsa|tqc|bc|iql|cql)`
+
 var (
 	// ofAlgorithm matches names of algorithms, policies and networks.
-	ofAlgorithm = pattern.MustCompile(`(?i)^(?:(?:ma|ha|i|r|c|d|d3|qr)?(?:ppo[0-9]?|dqn|ddqn|sac|td3|ddpg|a2c|a3c|trpo|cem|es|ars|qmix|vdn|impala|appo|reinforce|rainbow|sarsa|tqc|bc|iql|cql|random)|(?:\w*[a-z])?(?:mlp|cnn|rnn|gru|lstm|transformer)(?:policy)?)$`)
+	ofAlgorithm = pattern.MustCompile(`(?i)^(?:` + AlgorithmNames + `|(?:ma|ha|i|r|c|d|d3|qr)?random|(?:\w*[a-z])?(?:mlp|cnn|rnn|gru|lstm|transformer)(?:policy)?)$`)
 	// listsNames matches a help text that asks for a name instead of a file.
 	listsNames = pattern.MustCompile(`(?i)\bname of the (?:agent|algorithm|policy|model class)|\b(?:one of|choose from|options?:|choices:|must be)\b|\b(?:type of|which) (?:agent|algorithm|policy|model)\b`)
 	mayName    = pattern.MustCompile(`^(?:model|policy|agent)$`)
