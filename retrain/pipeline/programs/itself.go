@@ -27,7 +27,8 @@ func (f *Finder) isItself(p *program) bool {
 }
 
 // asTrained passes to an evaluation by the training program the arguments with which the training decides what it
-// trains and where. at is the argument for the model, or nil if the program finds the model in the directory of the training.
+// trains and where. at is the argument for the model, or nil if the program finds the model in the directory of the
+// training.
 func (f *Finder) asTrained(p *program, at *modules.Option, args, trained []string) []string {
 	if !f.isItself(p) {
 		return f.alike(p, args, trained)
