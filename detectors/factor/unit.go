@@ -12,7 +12,7 @@ var unscored = float32(math.NaN())
 // Scorer scores steps under a model. It is not safe for concurrent use.
 type Scorer struct {
 	model   *Model
-	x       []float32 // features of the last step, with room for wide more like centre and inverse
+	x       []float32 // features of the last step; as the next two, with room for `wide` more
 	centre  []float32 // of the features
 	inverse []float32
 	z       []float32
