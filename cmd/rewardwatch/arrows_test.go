@@ -111,7 +111,7 @@ func arrows() map[string][]string {
 		"retrain/ledgertest":            {"deploy/deploytest"},
 		"retrain/outcome":               {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                                                                                                          // reads units and baselines
 		"retrain/pipeline":              {"retrain/apiurl", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/machines", "retrain/pipeline/pattern", "retrain/pipeline/pins", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/pipeline/verdicts", "retrain/pipeline/wired", "retrain/pipeline/words", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
-		"retrain/pipeline/propose":      {"retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/pattern", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/reading", "retrain/pipeline/strict", "retrain/pipeline/traits"},
+		"retrain/pipeline/propose":      {"retrain/pipeline/hydra", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/lookup", "retrain/pipeline/pattern", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/reading", "retrain/pipeline/strict", "retrain/pipeline/traits"},
 		"retrain/pipeline/commandline":  {"retrain/pipeline/modules"},
 		"retrain/pipeline/keep":         {"retrain/pipeline/secrets"},
 		"retrain/pipeline/keywords":     {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/yamlfile"},
@@ -123,7 +123,9 @@ func arrows() map[string][]string {
 		"retrain/pipeline/modules":      {"retrain/pipeline/pattern", "retrain/pipeline/pytext"},
 		"retrain/pipeline/pins":         {"ingest/nearest", "retrain/pipeline/pattern", "retrain/pipeline/traits"},
 		"retrain/pipeline/literals":     {"retrain/pipeline/pattern", "retrain/yamlfile"}, // settings
-		"retrain/pipeline/programs":     {"retrain/pipeline/commandline", "retrain/pipeline/headless", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/placeholders", "retrain/pipeline/pytext", "retrain/pipeline/saves", "retrain/pipeline/strict", "retrain/pipeline/traits"},
+		"retrain/pipeline/hydra":        {"retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/pytext"},
+		"retrain/pipeline/lookup":       {"retrain/pipeline/commandline", "retrain/pipeline/hydra", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/pytext"},
+		"retrain/pipeline/programs":     {"retrain/pipeline/commandline", "retrain/pipeline/headless", "retrain/pipeline/hydra", "retrain/pipeline/literals", "retrain/pipeline/lookup", "retrain/pipeline/modules", "retrain/pipeline/pattern", "retrain/pipeline/placeholders", "retrain/pipeline/pytext", "retrain/pipeline/saves", "retrain/pipeline/strict", "retrain/pipeline/traits"},
 		"retrain/pipeline/pattern":      nil,
 		"retrain/pipeline/quote":        {"retrain/yamlfile"},
 		"retrain/pipeline/schedule":     nil,

@@ -105,6 +105,9 @@ func NewFiles() Files {
 	}
 }
 
+// MainBlock matches the beginning of the block that runs only when a file is run as a program.
+var MainBlock = pattern.MustCompile(`(?m)^if[ \t(]*(?:__name__[ \t]*==[ \t]*["']__main__["']|["']__main__["'][ \t]*==[ \t]*__name__)`)
+
 // Roots are the directories from which modules are imported in the image.
 var Roots = []string{"", "src/"}
 

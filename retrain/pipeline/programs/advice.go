@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/placeholders"
@@ -107,7 +108,7 @@ func weightOf(file string) int {
 	dir, base := path.Split(file)
 	switch {
 	case strings.HasPrefix(dir, ".github/workflows"):
-		return boolean(isYAML(file)) * ofWorkflow
+		return boolean(hydra.IsYAML(file)) * ofWorkflow
 	case !pageName.MatchString(base) || strings.Contains(strings.ToLower(base), "changelog"):
 		return 0
 	case dir == "" && strings.HasPrefix(strings.ToLower(base), "readme"):

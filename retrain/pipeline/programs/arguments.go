@@ -10,6 +10,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -73,7 +74,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 			args = append(args, x.Words("1")...)
 		}
 	}
-	if ofHydra := hydraMain.MatchString(f.Text[p.file]); ofHydra && parsesToo.MatchString(f.Text[p.file]) {
+	if ofHydra := hydra.Uses(f.Text[p.file]); ofHydra && parsesToo.MatchString(f.Text[p.file]) {
 		args = nil // each of the two rejects the arguments of the other
 	} else if ofHydra {
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "hydra.run.dir=") })
@@ -308,7 +309,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 			args = append(args, x.Words("rgb_array")...)
 		}
 	}
-	if hydraMain.MatchString(f.Text[p.file]) && slices.ContainsFunc(args, commandline.Expands) {
+	if hydra.Uses(f.Text[p.file]) && slices.ContainsFunc(args, commandline.Expands) {
 		args = append(args, "hydra.run.dir="+commandline.Work+"evaluation")
 	}
 	c := f.proposed(p, args, f.placeOfEvaluation(p, args), false)
@@ -555,7 +556,7 @@ func configuration(yaml []string, p *program) string {
 		switch {
 		case strings.HasPrefix(c, ".") || asidePath.MatchString(c) || strings.Contains(base, "docker") || strings.Contains(base, "environment") || strings.HasPrefix(base, "mkdocs") || strings.HasPrefix(base, "."):
 			continue
-		case settings.MatchString(c):
+		case hydra.IsNamed(c):
 			score += 10
 		case dir == path.Dir(p.file):
 			score += 10

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/lookup"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -43,7 +44,7 @@ var (
 // Beyond returns what the first training does with an algorithm that the generated scripts cannot do, because a
 // pipeline file has no key for it. It returns "" if nothing is found. file mentions the algorithm, and own is the class
 // of a policy that the program defines.
-func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperparameters) string {
+func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known lookup.Hyperparameters) string {
 	if !rllib && f.onlyLoads(file, algorithm) {
 		return "no program trains " + algorithm + ": they only load it"
 	}
@@ -79,7 +80,7 @@ func (f *Finder) onlyLoads(file, algorithm string) bool {
 		return false
 	}
 	for _, text := range f.Text {
-		if strings.Contains(text, ".learn(") || len(callsOf(text, algorithm)) > 0 {
+		if strings.Contains(text, ".learn(") || len(lookup.CallsOf(text, algorithm)) > 0 {
 			return false
 		}
 	}

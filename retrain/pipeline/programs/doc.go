@@ -5,8 +5,9 @@
 //	advice     the commands that pages and scripts of the repository recommend
 //	programs   which program trains, and which evaluates
 //	arguments  the arguments with which the model is written to the pipeline's working directory
-//	lookup     the values of names when the training starts, for its hyperparameters and environment
+//	starting   what the training makes when it starts: its environment, its steps and its hyperparameters
 //
-// Package modules determines what the Python files define. Code that cannot be interpreted is ignored. Everything that
-// is recorded is bounded.
+// Package modules determines what the Python files define, package lookup the values of names when a program starts, and
+// package hydra the settings that it reads. Code that cannot be interpreted is ignored. Everything that is recorded is
+// bounded.
 package programs

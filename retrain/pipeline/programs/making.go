@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/lookup"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
@@ -23,18 +24,19 @@ func (f *Finder) Unmade(id string) string {
 	if len(f.trained) == 0 {
 		return ""
 	}
-	l := f.lookup(&f.trained[0])
-	for _, file := range f.withImports(l.program) {
+	p := &f.trained[0]
+	l := f.lookup(p)
+	for _, file := range f.withImports(p) {
 		for _, m := range makesWorld.FindAllStringIndex(f.Text[file], modules.MaxMatches) {
 			all := modules.ArgumentsOf(f.Text[file], m[1]-1)
-			made, known := literals.Of(modules.Given(all, "id", 0), l.names(file, m[0]))
+			made, known := literals.Of(modules.Given(all, "id", 0), l.Names(file, m[0]))
 			if known && made.Kind == literals.String && !strings.HasSuffix(id, made.Text) {
 				continue
 			}
 			i := slices.IndexFunc(all, func(a modules.Argument) bool {
-				return !traits.IsAsMade(id, a.Key, a.Text) && l.changes(use{file, m[0]}, a)
+				return !traits.IsAsMade(id, a.Key, a.Text) && changes(l.Names(file, m[0]), a)
 			})
-			if i >= 0 && l.scopes(file, "", f.Text[file]).Runs(l.at(use{file, m[0]})) >= 0 {
+			if i >= 0 && l.Runs(file, m[0]) >= 0 {
 				return file + " makes the environment with " + shown(all[i]) + ", which the generated scripts do not"
 			}
 		}
@@ -43,9 +45,9 @@ func (f *Finder) Unmade(id string) string {
 }
 
 // changes reports whether an argument of a call changes the environment.
-func (l *lookup) changes(u use, a modules.Argument) bool {
+func changes(names literals.Names, a modules.Argument) bool {
 	code, several := strings.CutPrefix(a.Text, "**")
-	v, known := literals.Of(code, l.names(u.file, u.at))
+	v, known := literals.Of(code, names)
 	switch {
 	case several, a.Key == "env_kwargs":
 		return known && slices.ContainsFunc(v.Keys, func(key string) bool { return !slices.Contains(notOfWorld, key) })
@@ -57,7 +59,7 @@ func (l *lookup) changes(u use, a modules.Argument) bool {
 
 // shown returns an argument for output.
 func shown(a modules.Argument) string {
-	if a.Key == "" || len(a.Text) > maxShown {
+	if a.Key == "" || len(a.Text) > lookup.MaxShown {
 		return strings.TrimLeft(a.Key+"=...", "=")
 	}
 	return a.Key + "=" + strings.Join(strings.Fields(a.Text), " ")

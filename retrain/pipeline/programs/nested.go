@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
@@ -25,7 +26,7 @@ func (f *Finder) nest() {
 				f.Nested = append(f.Nested, dir+"/")
 			}
 		}
-		if dir := path.Dir(file) + "/"; guarded.MatchString(f.Text[file]) && f.ImportsPackageBeside(file) && len(f.Nested) < maxNested && !slices.Contains(f.Nested, dir) {
+		if dir := path.Dir(file) + "/"; modules.MainBlock.MatchString(f.Text[file]) && f.ImportsPackageBeside(file) && len(f.Nested) < maxNested && !slices.Contains(f.Nested, dir) {
 			f.Nested = append(f.Nested, dir) // all code of the program imports from there
 		}
 		if path.Base(file) != "__init__.py" {

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/lookup"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/saves"
 )
 
@@ -95,22 +94,9 @@ func (f *Finder) Makes(algorithm string) string {
 		return ""
 	}
 	for _, file := range f.withImports(&f.trained[0]) {
-		if len(callsOf(f.Text[file], algorithm)) > 0 {
+		if len(lookup.CallsOf(f.Text[file], algorithm)) > 0 {
 			return file
 		}
 	}
 	return ""
-}
-
-// noteField adds the value of the only field with the same name to a hyperparameter that only the program can compute.
-func (l *lookup) noteField(a modules.Argument) {
-	i := slices.IndexFunc(l.hyperparameters, func(x Hyperparameter) bool { return x.Name == a.Key && x.Value == "" })
-	if _, field, dotted := strings.Cut(a.Text, "."); i >= 0 && dotted && alias.MatchString(field) {
-		for _, file := range l.withImports(l.program) {
-			if values := pytext.Fields(l.Text[file], field); len(values) == 1 {
-				l.hyperparameters[i].Code += " (" + values[0] + " in " + file + ")"
-				return
-			}
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -34,7 +35,7 @@ func (f *Finder) placeOf(p *program, writes bool) commandline.Place {
 
 func (f *Finder) placeBeside(p *program, writes bool) commandline.Place {
 	switch beside := writes && f.readsBeside(p); {
-	case !writes, beside && hydraMain.MatchString(f.Text[p.file]): // its directory is an argument
+	case !writes, beside && hydra.Uses(f.Text[p.file]): // its directory is an argument
 		return commandline.Place{}
 	case f.readsAbove(p):
 		return commandline.Place{Copied: true, Dir: path.Dir(p.file)}
@@ -141,7 +142,7 @@ func (f *Finder) besideIfNeeded(p *program, at commandline.Place) commandline.Pl
 	if !at.Copied && pytext.WritesBesideItself(f.textsOf(p)) {
 		return commandline.Place{Copied: true, Dir: "."}
 	}
-	if at.Work && !hydraMain.MatchString(f.Text[p.file]) && f.writesInside(p) {
+	if at.Work && !hydra.Uses(f.Text[p.file]) && f.writesInside(p) {
 		return commandline.Place{Copied: true, Dir: "."}
 	}
 	return at

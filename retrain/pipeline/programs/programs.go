@@ -10,6 +10,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -18,9 +19,7 @@ import (
 
 // Patterns that several files use.
 var (
-	guarded  = pattern.MustCompile(`(?m)^if[ \t(]*(?:__name__[ \t]*==[ \t]*["']__main__["']|["']__main__["'][ \t]*==[ \t]*__name__)`)
-	ofParts  = pattern.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
-	settings = pattern.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
+	ofParts = pattern.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
 )
 
 // Finder determines which programs of a repository train and evaluate, by reading files. It is large because each step
@@ -34,8 +33,8 @@ type Finder struct {
 	speaks     map[string]bool          // of training, also in comments
 	seen       map[string]pytext.Seeing // by settings file
 
-	composed map[string][]Setting // by program
-	mainOf   map[string]*mainBlock
+	hydra  hydra.Reader
+	mainOf map[string]*mainBlock
 
 	late    func() bool // whether to stop reading
 	stopped bool
@@ -65,7 +64,7 @@ type Finder struct {
 func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
 		Files: modules.NewFiles(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]pytext.Seeing{},
-		composed: map[string][]Setting{}, mainOf: map[string]*mainBlock{}, code: traits.Known{}, exist: map[string]bool{},
+		hydra: hydra.NewReader(repository), mainOf: map[string]*mainBlock{}, code: traits.Known{}, exist: map[string]bool{},
 		targets: map[string]bool{}, namedModules: map[string]bool{}, used: map[string]map[string]bool{}, off: map[string]bool{},
 	}
 }
@@ -96,7 +95,7 @@ func (f *Finder) isDirectory(dir string) bool {
 // Take records a file. code is the source of a Python file or notebook without comments.
 func (f *Finder) Take(file string, text, code []byte) {
 	f.console(file, string(text))
-	if isYAML(file) && modules.Printable(file) {
+	if hydra.IsYAML(file) && modules.Printable(file) {
 		f.yaml = append(f.yaml, file)
 		for _, m := range targetOf.FindAllSubmatch(text, modules.MaxMatches) {
 			f.targets[string(m[1])] = true
@@ -122,13 +121,9 @@ func (f *Finder) Take(file string, text, code []byte) {
 	f.Text[file] = string(code)
 	f.speaks[file] = bytes.Contains(bytes.ToLower(text), []byte("train"))
 	f.Order = append(f.Order, file)
-	if guarded.Match(code) {
+	if modules.MainBlock.Match(code) {
 		f.adviceIn(file, string(text), 15, nil)
 	}
-}
-
-func isYAML(file string) bool {
-	return strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml")
 }
 
 func boolean(b bool) int {
@@ -228,7 +223,7 @@ func (f *Finder) candidates() []program {
 		text := f.Text[file]
 		named := slices.ContainsFunc(f.said.about(file), func(a advice) bool { return f.names(a, file) })
 		alone := named && anyCall.MatchString(text) || !f.InPackage(file) && (topCall.MatchString(text) && runName.MatchString(path.Base(file)) || f.runsAtTop(file))
-		if notOwn.MatchString(file) || !modules.Printable(file) || !guarded.MatchString(text) && !alone {
+		if notOwn.MatchString(file) || !modules.Printable(file) || !modules.MainBlock.MatchString(text) && !alone {
 			continue
 		}
 		for _, p := range f.expand(file, f.Words(file)) {
@@ -263,7 +258,7 @@ func (f *Finder) expand(file string, start []string) []program {
 	}
 	if !slices.ContainsFunc(out, func(p program) bool { return len(p.path) > 0 }) && len(out) != 1 {
 		p := program{file: file, start: start, text: f.Text[file], flags: f.Flags(file)}
-		if settings := f.hydraFlags(file); len(settings) > 0 {
+		if settings := f.hydra.Flags(file, f.Text[file]); len(settings) > 0 {
 			p.flags = settings
 		}
 		out = []program{p}
@@ -326,7 +321,7 @@ func (f *Finder) mainBlock(file string) *mainBlock {
 	if found == nil {
 		text := f.Text[file]
 		block := ""
-		if at := guarded.FindStringIndex(text); at != nil {
+		if at := modules.MainBlock.FindStringIndex(text); at != nil {
 			block = text[at[1]:]
 		} else if f.runsAtTop(file) {
 			block = pytext.TopLevel(text)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/lookup"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 )
@@ -43,7 +45,7 @@ func (f *Finder) Imports() []Import {
 	r.followAll(next)
 	for _, best := range [][]program{f.trained, f.evaluated} {
 		if len(best) > 0 {
-			r.conditional(f.lookup(&best[0]))
+			r.conditional(f.lookup(&best[0]), best[0].file)
 		}
 	}
 	return r.out
@@ -152,4 +154,39 @@ func (r *reach) take(file, module string) string {
 		r.out = append(r.out, Import{top, file})
 	}
 	return ""
+}
+
+var (
+	inBlock = pattern.MustCompile(`(?m)^[ \t]+(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
+	logsTo  = pattern.MustCompile(`\btensorboard_log[ \t]*=[ \t]*([\w.\[\]"']+)`)
+)
+
+// maxBlocks bounds the blocks that are examined per program.
+const maxBlocks = 100
+
+// conditional records imports in blocks that run when the program starts with the proposed arguments, and the package
+// that Stable-Baselines3 needs if it writes logs.
+func (r *reach) conditional(l *lookup.Lookup, file string) {
+	text := r.Text[file]
+	for _, m := range inBlock.FindAllStringSubmatchIndex(text, maxBlocks) {
+		if !l.BlocksRun(file, m[0]) {
+			continue
+		}
+		for item := range strings.SplitSeq(modules.Group(text, m, 1)+modules.Group(text, m, 2), ",") {
+			module, _, _ := strings.Cut(strings.TrimSpace(item), " ")
+			if module == "torch.utils.tensorboard" {
+				module = "tensorboard"
+			}
+			r.take(file, module)
+		}
+	}
+	if !strings.Contains(text, "stable_baselines3") {
+		return
+	}
+	for _, m := range logsTo.FindAllStringSubmatchIndex(text, maxBlocks) {
+		v, ok := literals.Of(text[m[2]:m[3]], l.Names(file, m[0]))
+		if !ok || v.Kind != literals.None {
+			r.take(file, "tensorboard")
+		}
+	}
 }

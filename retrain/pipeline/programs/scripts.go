@@ -62,7 +62,7 @@ func (f *Finder) started(target string) (words []string, file, function string) 
 	switch {
 	case f.Has(pack) && (strings.Contains(f.Text[pack], function) || strings.Contains(f.Text[pack], path.Base(module))):
 		words = []string{"-m", modules.NameOf(pack)}
-	case guarded.MatchString(f.Text[entry]):
+	case modules.MainBlock.MatchString(f.Text[entry]):
 		words = []string{"-m", module}
 	default:
 		words = []string{"-c", "from " + module + " import " + function + "; " + function + "()"}

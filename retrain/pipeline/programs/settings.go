@@ -1,66 +1,70 @@
 package programs
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
 )
 
-var (
-	// readsSettings matches code that reads a settings file.
-	readsSettings = pattern.MustCompile(`^(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load|(?:\w+\.)?(?:load|read|get)_(?:config|cfg|yaml|settings|params|hyperparams)\w*)\(`)
-	passesOn      = pattern.MustCompile(`^(?:update|apply|merge|override|with|parse|process|resolve|deep)\w*\(\s*`)
-	// returnsSettings matches code in a function that reads a settings file.
-	returnsSettings = pattern.MustCompile(`\b(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load)\(`)
-	namesSettings   = pattern.MustCompile(`["']((?:\.?[\w-]+/)*[\w.-]+\.ya?ml)["']`)
-)
-
-// readsSettings reports whether code reads a settings file, directly or through a function of the repository.
-func (l *lookup) readsSettings(file, code string) bool {
-	if m := passesOn.FindStringIndex(code); m != nil { // what the other arguments change is unknown
-		code = code[m[1]:]
+// Settings returns the settings file that the best training reads without hydra: the one in its command, or one whose
+// name is the default of an argument.
+func (f *Finder) Settings() []hydra.Setting {
+	if len(f.trained) == 0 || hydra.Uses(f.Text[f.trained[0].file]) {
+		return nil
 	}
-	if readsSettings.MatchString(code) {
-		return true
+	p := &f.trained[0]
+	var names []string
+	for _, x := range p.flags {
+		value := strings.TrimPrefix(cmp.Or(p.flags.Given(p.args, x), x.Value), "./")
+		switch {
+		case x.Boolean:
+		case configFlag.MatchString(x.Key()) && (value != "" || x.Required || x.Position):
+			names = append(names, cmp.Or(value, configuration(f.yaml, p)), path.Join(path.Dir(p.file), value))
+		case value != "":
+			for _, file := range f.yaml {
+				if hydra.IsNamed(file) && strings.TrimSuffix(path.Base(file), path.Ext(file)) == value {
+					names = append(names, file)
+				}
+			}
+		}
 	}
-	m := madeOf.FindStringSubmatch(code)
-	if m == nil {
-		return false
+	if f.Absent() {
+		names = p.args
 	}
-	body := l.Body(file, m[1])
-	if to, ok := l.Imported(file)[m[1]]; ok && to.Name != "" {
-		body = l.Body(to.File, to.Name)
+	for _, name := range names {
+		if s, ok := f.hydra.Setting("", name); ok && hydra.IsYAML(name) {
+			return []hydra.Setting{s}
+		}
 	}
-	return returnsSettings.MatchString(body) && strings.Contains(body, "return ")
+	return nil
 }
 
-// settings returns the values of the settings file that code reads: the file that the code names, the only one that its
-// file names, or the one in the training command.
-func (l *lookup) settings(file, code string) (literals.Value, bool) {
-	name := ""
-	if m := namesSettings.FindStringSubmatch(code); m != nil {
-		name = m[1]
-	} else {
-		for _, m := range namesSettings.FindAllStringSubmatch(l.Text[file], modules.MaxMatches) {
-			if name != "" && name != m[1] {
-				name = ""
-				break
-			}
-			name = m[1]
-		}
+// Read returns the settings files that the best training is known to read.
+func (f *Finder) Read() []hydra.Setting {
+	if len(f.trained) == 0 {
+		return nil
 	}
-	found := l.Settings()
-	for _, dir := range []string{"", path.Dir(file)} {
-		if s, ok := l.setting(dir, strings.TrimPrefix(name, "./")); ok && name != "" && (len(found) == 0 || strings.Contains(code, name)) {
-			found = []Setting{s}
-		}
+	return slices.Concat(f.composed(&f.trained[0]), f.hydra.Chosen(f.trained[0].file, f.Text[f.trained[0].file], f.trained[0].args), f.Settings())
+}
+
+// composed returns the settings files that hydra reads for a program with default arguments.
+func (f *Finder) composed(p *program) []hydra.Setting {
+	return f.hydra.Composed(p.file, f.Text[p.file])
+}
+
+// savedByHydra returns where a hydra program without an argument for it leaves its model. Hydra before 1.2 changes the
+// working directory to that of the run.
+func savedByHydra(text string) string {
+	file := written(text)
+	switch {
+	case file == "":
+		return commandline.Work + "model"
+	case hydra.Stays(text):
+		return file
 	}
-	if len(found) == 0 {
-		return literals.Value{}, false
-	}
-	l.source = found[0].File
-	return literals.OfYAML(found[0].Text)
+	return commandline.Work + "model/" + strings.TrimPrefix(file, commandline.Work)
 }

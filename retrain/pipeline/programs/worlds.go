@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -102,7 +103,7 @@ func (f *Finder) NeedsSettings() bool {
 
 // ReadsSettings reports whether the first training reads settings, which may decide which code it uses.
 func (f *Finder) ReadsSettings() bool {
-	return f.NeedsSettings() || len(f.Read()) > 0 || len(f.trained) > 0 && hydraMain.MatchString(f.Text[f.trained[0].file])
+	return f.NeedsSettings() || len(f.Read()) > 0 || len(f.trained) > 0 && hydra.Uses(f.Text[f.trained[0].file])
 }
 
 // worlds returns the classes of the repository that are environments.

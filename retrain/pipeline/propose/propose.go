@@ -13,8 +13,10 @@ import (
 	"sync"
 	"text/template"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/lookup"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
@@ -81,7 +83,7 @@ type Proposal struct {
 
 	Seeing pytext.Seeing `json:"seeing"` // how the agent observes the environment
 
-	Hyperparameters programs.Hyperparameters `json:"hyperparameters"`
+	Hyperparameters lookup.Hyperparameters `json:"hyperparameters"`
 
 	Unread []string `json:"unread,omitempty"` // files that were not read, and why, for output
 
@@ -227,7 +229,7 @@ func (p *Proposal) mayRead() func(file, value string) bool {
 	read := p.finder.Read()
 	return func(file, value string) bool {
 		unknown := len(p.own) == 0 || path.Ext(file) != ".py"
-		return (unknown || p.own[file] || p.own[value] || p.numbers[value]) && programs.MayRead(read, file)
+		return (unknown || p.own[file] || p.own[value] || p.numbers[value]) && hydra.MayRead(read, file)
 	}
 }
 

@@ -1,4 +1,4 @@
-package programs
+package lookup
 
 import (
 	"slices"
@@ -11,46 +11,13 @@ import (
 )
 
 var (
-	inBlock   = pattern.MustCompile(`(?m)^[ \t]+(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
-	logsTo    = pattern.MustCompile(`\btensorboard_log[ \t]*=[ \t]*([\w.\[\]"']+)`)
 	compared  = pattern.MustCompile(`^(.+?)[ \t]*(==|!=| is not | is )[ \t]*(.+)$`)
 	blockLine = pattern.MustCompile(`^(if|def|for|with|while)\b[ \t]*(.*?)[ \t]*$`)
 )
 
-// maxBlocks bounds the blocks that are examined per program.
-const maxBlocks = 100
-
-// conditional records imports in blocks that run when the program starts with the proposed arguments, and the package
-// that Stable-Baselines3 needs if it writes logs.
-func (r *reach) conditional(l *lookup) {
-	file := l.program.file
-	text := l.Text[file]
-	for _, m := range inBlock.FindAllStringSubmatchIndex(text, maxBlocks) {
-		if !l.runs(file, m[0]) {
-			continue
-		}
-		for item := range strings.SplitSeq(modules.Group(text, m, 1)+modules.Group(text, m, 2), ",") {
-			module, _, _ := strings.Cut(strings.TrimSpace(item), " ")
-			if module == "torch.utils.tensorboard" {
-				module = "tensorboard"
-			}
-			r.take(file, module)
-		}
-	}
-	if !strings.Contains(text, "stable_baselines3") {
-		return
-	}
-	for _, m := range logsTo.FindAllStringSubmatchIndex(text, maxBlocks) {
-		v, ok := literals.Of(text[m[2]:m[3]], l.names(file, m[0]))
-		if !ok || v.Kind != literals.None {
-			r.take(file, "tensorboard")
-		}
-	}
-}
-
-// runs reports whether all blocks around a line run when the program starts.
-func (l *lookup) runs(file string, at int) bool {
-	text := l.Text[file]
+// BlocksRun reports whether all blocks around a line run when the program starts.
+func (l *Lookup) BlocksRun(file string, at int) bool {
+	text := l.files.Text[file]
 	indent := pytext.IndentOf(text[at:])
 	for indent > 0 {
 		end := at - 1
@@ -73,23 +40,26 @@ func (l *lookup) runs(file string, at int) bool {
 
 // starts reports whether a function runs when the program starts: it is main, or the main block or main calls it. code
 // is its header after def.
-func (l *lookup) starts(file, code string) bool {
+func (l *Lookup) starts(file, code string) bool {
 	name, _, _ := strings.Cut(code, "(")
-	text := l.Text[file]
-	if at := guarded.FindStringIndex(text); at != nil {
+	text := l.files.Text[file]
+	if at := modules.MainBlock.FindStringIndex(text); at != nil {
 		text = text[at[1]:]
 	} else {
 		text = pytext.TopLevel(text)
 	}
-	return name == "main" || pytext.Calls(text, name) || pytext.Calls(l.Body(file, "main"), name)
+	return name == "main" || pytext.Calls(text, name) || pytext.Calls(l.files.Body(file, "main"), name)
 }
 
 // condition returns 1 if a condition is true when the program starts, -1 if it is false, and 0 if this is unknown. The
 // condition may end with a colon.
-func (l *lookup) condition(u use, condition string) int {
+func (l *Lookup) condition(u use, condition string) int {
 	condition = strings.TrimSpace(strings.TrimSuffix(condition, ":"))
 	if function, is := strings.CutPrefix(condition, "def "); is {
-		return boolean(l.starts(u.file, function))
+		if l.starts(u.file, function) {
+			return 1
+		}
+		return 0
 	}
 	if strings.HasPrefix(condition, "__name__") {
 		return 1
@@ -117,11 +87,11 @@ func (l *lookup) condition(u use, condition string) int {
 var inArguments = pattern.MustCompile(`^["']([\w-]+)["'] in sys\.argv(?:\[1:\])?$`)
 
 // truth returns 1 if an expression is true, -1 if it is false, and 0 if this is unknown.
-func (l *lookup) truth(u use, expression string) int {
+func (l *Lookup) truth(u use, expression string) int {
 	is, known := false, true
-	names := l.names(u.file, u.at)
+	names := l.Names(u.file, u.at)
 	if m := inArguments.FindStringSubmatch(expression); m != nil {
-		is = slices.Contains(l.program.args, m[1])
+		is = slices.Contains(l.program.Args, m[1])
 	} else if m := compared.FindStringSubmatch(expression); m != nil {
 		a, ok := literals.Of(m[1], names)
 		b, too := literals.Of(m[3], names)
@@ -132,8 +102,11 @@ func (l *lookup) truth(u use, expression string) int {
 		v, ok := literals.Of(expression, names)
 		is, known = v.Kind != literals.None && (v.Number != 0 || v.Text != "" && v.Kind == literals.String || len(v.Items) > 0), ok
 	}
-	if !known {
+	switch {
+	case !known:
 		return 0
+	case is:
+		return 1
 	}
-	return 2*boolean(is) - 1
+	return -1
 }
