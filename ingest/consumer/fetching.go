@@ -49,19 +49,19 @@ func (p *reader) fetch(ctx context.Context, conn connection, from int64) error {
 
 // drain reads the records of a response.
 func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
-	var f fetch.Found // declared here because intakes take its address
 	for ctx.Err() == nil {
-		var err error
-		f, err = a.Step()
+		f, err := a.Step()
 		// Skipping an oversized record may make the next step slow. That is not a stall.
-		p.progress.busy.Store(err == nil && f.Size > int64(p.c.cfg.MaxMessage))
+		if large := err == nil && f.Size > int64(p.c.cfg.MaxMessage); large != p.progress.busy.Load() {
+			p.progress.busy.Store(large)
+		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return fmt.Errorf("read offset %d: %w", p.read, err)
 		}
-		if err := p.prepare(ctx, &f); err != nil {
+		if err := p.prepare(ctx, f); err != nil {
 			return err
 		}
 		if p.splits(max(p.reached, f.Time())) {
@@ -69,7 +69,7 @@ func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 				return err
 			}
 		}
-		if err := p.take(&f); err != nil {
+		if err := p.take(f); err != nil {
 			return &fatalError{err}
 		}
 		if p.intake.full() {

@@ -129,7 +129,7 @@ func (l *localConnection) Fetch(from int64, size int, _ ingest.ByteSize, wait ti
 		}
 		l.reader, l.records, l.next = l.log.NewReader(from), nil, from
 	}
-	return &fetch.Answer{HighWater: end, End: end, Steps: &localSteps{l, size}}, nil
+	return &fetch.Answer{HighWater: end, End: end, Steps: &localSteps{localConnection: l, left: size}}, nil
 }
 
 // Close implements connection.
@@ -150,26 +150,28 @@ func (l *localConnection) Close() error {
 // localSteps returns the next records of a local log until they exceed left bytes.
 type localSteps struct {
 	*localConnection
-	left int
+	left  int
+	found fetch.Found
 }
 
 // Step implements fetch.Steps.
-func (s *localSteps) Step() (fetch.Found, error) {
+func (s *localSteps) Step() (*fetch.Found, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.ended:
-		return fetch.Found{}, os.ErrClosed
+		return nil, os.ErrClosed
 	case s.left <= 0:
-		return fetch.Found{}, io.EOF
+		return nil, io.EOF
 	case len(s.records) == 0:
 		var err error
 		if s.records, err = s.reader.Next(); err != nil {
-			return fetch.Found{}, err
+			return nil, err
 		}
 	}
 	r := &s.records[0]
 	s.records, s.next = s.records[1:], r.Offset+1
 	s.left -= len(r.Value)
-	return fetch.FoundRecord(r.Offset, r.Time, r.Key, r.Headers, r.Value), nil
+	s.found = fetch.FoundRecord(r.Offset, r.Time, r.Key, r.Headers, r.Value)
+	return &s.found, nil
 }

@@ -94,8 +94,9 @@ type Answer struct {
 
 // Steps iterates over a response.
 type Steps interface {
-	// Step advances to the next step. At the end of the response, the error is io.EOF.
-	Step() (Found, error)
+	// Step advances to the next step, which is valid until the one after it. At the end of the response, the error is
+	// io.EOF.
+	Step() (*Found, error)
 }
 
 // Fetch requests about size bytes of records, starting at the offset from. Values longer than limit are returned

@@ -66,6 +66,7 @@ type Batches struct {
 	key     []byte
 	large   []byte // memory for values that do not fit in the buffer of body
 	headers []ingest.Header
+	found   Found // last step
 }
 
 type recordBatch struct {
@@ -93,12 +94,16 @@ func (s *Batches) close() error {
 	return drop(s.in, rest)
 }
 
-// Step advances to the next step. At the end of the response, the error is io.EOF.
-func (s *Batches) Step() (Found, error) {
+// Step implements Steps.
+func (s *Batches) Step() (*Found, error) {
+	if s.bufferedRecord() {
+		return &s.found, nil
+	}
 	for {
 		f, err := s.advance()
 		if err != nil || f.Next > f.Offset {
-			return f, err
+			s.found = f
+			return &s.found, err
 		}
 	}
 }
@@ -290,7 +295,7 @@ func (s *Batches) contents(f *Found, size int64) error {
 	if err != nil {
 		return err
 	}
-	if n > s.limit { // larger than any valid value
+	if n > s.limit && n <= s.record { // larger than any valid value
 		f.Size = size
 		return nil
 	}

@@ -208,7 +208,7 @@ func (r *SectionReader) drain(ctx context.Context, a *Answer, s *Section) error 
 			continue
 		}
 		if f.Kind == KindRecord || f.Kind == KindRefused {
-			if err := r.Message(ctx, s.Partition, &f); err != nil {
+			if err := r.Message(ctx, s.Partition, f); err != nil {
 				return &visitError{err}
 			}
 		}
