@@ -161,7 +161,7 @@ func TestFleetLeadsToThePolicy(t *testing.T) {
 	for _, p := range all["fleet.json"].Panels {
 		labels, column := ofSeries, ""
 		if p.hasTexts() {
-			labels, column = ofRow, "policy"
+			labels, column = ofRow, "Policy"
 		}
 		for from, link := range p.links(t) {
 			if from == inTheConsole { // in the console
@@ -284,8 +284,8 @@ func TestColorsSayWhatIsWrong(t *testing.T) {
 		want        map[string]string
 	}{
 		{"service.json", "Notifications", map[string]string{"sent": "green", "failed": "red"}},
-		{"service.json", "Records read", map[string]string{"accepted": "green", "refused": "red"}},
-		{"fleet.json", "Firing alarms by severity", map[string]string{"critical": "red", "warning": "orange", "info": "blue", "muted": "#8E8E99"}},
+		{"service.json", "Records read", map[string]string{"accepted": "green", "rejected": "red"}},
+		{"fleet.json", "Firing and muted alarms", map[string]string{"critical": "red", "warning": "orange", "info": "blue", "muted": "#8E8E99"}},
 		{"retraining.json", "Webhook deliveries", map[string]string{"/ /": "red", "/ delivered$/": "green"}},
 		{"retraining.json", "Retrainings by outcome", map[string]string{"met": "green", "missed": "red", "failed": "dark-red", "inconclusive": "yellow"}},
 	} {
@@ -638,7 +638,7 @@ func TestIncidentsAreInWords(t *testing.T) {
 // The causes of closed incidents are in words as well.
 func TestCausesOfClosedIncidentsAreInWords(t *testing.T) {
 	m := build(t, DefaultOptions())["policy.json"]
-	at := slices.IndexFunc(m.Panels, func(p panel) bool { return p.Title == "Causes of closed incidents" })
+	at := slices.IndexFunc(m.Panels, func(p panel) bool { return p.Title == "Closed incidents by cause" })
 	for _, cause := range alerts.Causes() {
 		if !namesCause(string(m.raw[at]), cause) {
 			t.Errorf("the cause %s is shown as its metric has it", cause)
@@ -651,21 +651,65 @@ func namesCause(text string, cause alerts.Cause) bool {
 	return regexp.MustCompile(`"` + string(cause) + `":\s*\{[^}]*"text":\s*"` + strings.ReplaceAll(string(cause), "_", " ") + `"`).MatchString(text)
 }
 
-// A dashed line that is not in the legend has its name at the axis. Otherwise nothing would say what it is.
+// The title says what a dashed line is that is not in the legend. Otherwise only the description would.
 func TestBaselinesAreNamed(t *testing.T) {
+	comparison := regexp.MustCompile(`(vs[.]|from) (baseline|limit|thresholds)$`)
 	found := 0
 	for file, d := range build(t, DefaultOptions()) {
 		for i, p := range d.Panels {
-			if p.Type != "timeseries" || !strings.Contains(p.Description, "of each group. Dashed: mean in the baseline") {
+			if p.Type != "timeseries" || !strings.Contains(string(d.raw[i]), `"byFrameRefID"`) {
 				continue
 			}
 			found++
-			if text := string(d.raw[i]); !regexp.MustCompile(`"axisLabel":\s*"dashed: baseline"`).MatchString(text) {
-				t.Errorf("%s: the baseline of %q has no name", file, p.Title)
+			if !comparison.MatchString(p.Title) || !strings.Contains(p.Description, "Dashed: ") {
+				t.Errorf("%s: nothing says what the dashed line of %q is", file, p.Title)
 			}
 		}
 	}
-	if found == 0 {
-		t.Error("no panel has a baseline")
+	if found < 8 {
+		t.Errorf("only %d panels have a baseline", found)
+	}
+}
+
+// An empty chart or table says what is missing.
+func TestEmptyPanelsSayWhatIsMissing(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		for _, p := range d.Panels {
+			if p.Type != "row" && p.Type != "stat" && p.FieldConfig.Defaults.NoValue == "" {
+				t.Errorf("%s: %q shows \"No data\" if it is empty", file, p.Title)
+			}
+		}
+	}
+}
+
+// Values that are shown as texts or times are on the left, like other texts. An empty cell does not repeat the text for
+// an empty table.
+func TestTextsInTablesAreOnTheLeft(t *testing.T) {
+	found := 0
+	for file, d := range build(t, DefaultOptions()) {
+		for _, p := range d.Panels {
+			if p.Type != "table" {
+				continue
+			}
+			for _, o := range p.FieldConfig.Overrides {
+				set := map[string]string{}
+				for _, property := range o.Properties {
+					set[property.ID] = string(property.Value)
+				}
+				isText := set["mappings"] != "" || strings.Contains(set["unit"], "dateTime")
+				if isText {
+					found++
+				}
+				if isText != (set["custom.align"] == `"left"`) {
+					t.Errorf("%s: %q: the alignment of the column %s is %q", file, p.Title, o.Matcher.Options, set["custom.align"])
+				}
+				if set["noValue"] == "" {
+					t.Errorf("%s: %q: the column %s has no text for empty cells", file, p.Title, o.Matcher.Options)
+				}
+			}
+		}
+	}
+	if found < 12 {
+		t.Errorf("only %d columns with texts were found", found)
 	}
 }

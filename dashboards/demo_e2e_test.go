@@ -60,7 +60,7 @@ func muteEndsBelowItsMute(t *testing.T, d *demo, p prometheusServer, begin time.
 	d.post(t, "incidents/"+incidents[0]+"/mute", `{"by": "bob", "why": "a load test", "for": "4h"}`)
 	late := time.Now().Add(patience)
 	for {
-		muted := p.panelOf(t, "policy.json", "What was done", begin)
+		muted := p.panelOf(t, "policy.json", "Decisions and retraining", begin)
 		var done []string
 		for _, row := range muted.Rows {
 			done = append(done, strings.Join(row[1:], " by "))

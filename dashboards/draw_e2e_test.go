@@ -248,7 +248,7 @@ func (d drawing) masked() string {
 		}
 		lines = append(lines, "  "+strings.Join(cells, " | ")+"\n")
 	}
-	if d.panel.Title == "What moved" || d.panel.Title == "What was done" { // sorted by scores and times, which differ between runs
+	if d.panel.Title == "Signal changes" || d.panel.Title == "Decisions and retraining" { // sorted by scores and times, which differ between runs
 		slices.Sort(lines)
 	}
 	return out.String() + strings.Join(lines, "")

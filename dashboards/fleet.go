@@ -20,30 +20,30 @@ import (
 // fleet returns the dashboard of all policies: which ones drift, since when, and whether the alerts arrive.
 func fleet(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
-	d := frame("Rewardwatch / Fleet", "All monitored policies: state, incidents and false alarm budget, worst first.",
+	d := frame("Rewardwatch / Fleet", "Overview of all monitored policies: open incidents, the state of each group, and incidents compared with the false alarm budget. Start here, then click a policy for details.",
 		fleetUID, s, everything(policyVariable()))
 	fleetHeadline(d, s)
 	fleetStates(d, s)
 	folded(d, "Alarms and causes", "causes.md",
-		firing(s, "Firing alarms. Info: based on a provisional baseline. Muted: the incident was muted, so its alarms do not page anyone."),
-		inColors(spaced(happened("Incidents closed by cause", "Closed incidents, by cause.",
-			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"})), causeColors()...),
-		stacked("Telemetry faults by rule", "Signals with a telemetry fault, by rule.", "short",
+		firing(s, "Firing alarms by severity, with the alarms of muted incidents on top. Info: the baseline is still provisional. Muted: alarms of any severity that page no one, because their incident was muted."),
+		inColors(spaced(happened("Closed incidents by cause", "Incidents that closed, by their most likely cause. Each bar counts one interval.", "Incidents",
+			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"})), causeColors()...).NoValue(noPolicies),
+		stacked("Telemetry faults by rule", "Signals with a telemetry fault, by the rule that they break. Signals with wrong values are not judged until the fault is fixed.", "short",
 			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"}).
-			OverrideByRegexp("/./", shadesOf(purple)).OverrideByName("none", colored(green)),
-		number("Incidents opened", "Number of incidents opened in the selected time range.", "short", steps(gray),
+			OverrideByRegexp("/./", shadesOf(purple)).OverrideByName("none", colored(green)).AxisLabel("Signals").NoValue(noPolicies),
+		number("Incidents opened in the time range", "Incidents that opened in the selected time range.", "short", steps(gray),
 			query{expr: counted(s.of(alerts.MetricIncidentsOpened), overRange)}).Height(graphHeight).Span(half))
 	folded(d, "False alarm budgets", "detection.md",
-		inColors(stacked("Budgets by confidence", "Groups with a baseline, by how reliable their budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: calibration found no thresholds that are certain to meet the budget. None: no detector is active.", "short",
-			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}), confidenceColors()...),
-		inColors(stacked("Signals by state", "Signals of the selected groups, by state.", "short",
+		inColors(stacked("Budgets by confidence", "Groups with a baseline, by how reliable their false alarm budget is. "+confidenceLevels, "short",
+			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}), confidenceColors()...).AxisLabel("Groups").NoValue(noBaseline),
+		inColors(stacked("Signals by state", "Signals of the selected groups, by their current state.", "short",
 			streamsIn(s, finding.OK), streamsIn(s, finding.WarmingUp), streamsIn(s, finding.TelemetryFault), streamsIn(s, finding.Drift)),
-			[2]string{"ok", green}, [2]string{"warming up", faint}, [2]string{"telemetry fault", purple}, [2]string{"drift", red}))
+			[2]string{"ok", green}, [2]string{"warming up", faint}, [2]string{"telemetry fault", purple}, [2]string{"drift", red}).AxisLabel("Signals").NoValue(noPolicies))
 	folded(d, "Throughput and delay", "sizing.md#throughput",
-		inColors(levels("Episodes judged", "Finished episodes, or blocks of steps if there are no episodes, that were added to a baseline or compared with one.", episodes,
-			query{expr: "sum(rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))", legend: "judged"}), [2]string{"judged", blue}).Span(third),
-		levels("Lag in records", "Unread records by topic. Alarms are delayed accordingly.", "short",
-			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).Span(third),
+		inColors(levels("Judged episodes", "Finished episodes that were compared with a baseline or added to one. Telemetry without episodes is judged in blocks of steps.", episodes,
+			query{expr: "sum(rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))", legend: "judged"}), [2]string{"judged", blue}).NoValue(nothingJudged).Span(third),
+		levels("Lag by topic", "Records that have not been read yet, by topic. While there is a lag, alarms are late.", "short",
+			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).AxisLabel("Records").NoValue(noPartitions).Span(third),
 		delay(s).Span(third))
 	return d
 }
@@ -53,21 +53,21 @@ func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
 	withAny := func(metric string) string {
 		return "sum(sum by (" + s.groups() + ") (" + s.of(metric) + ") > bool 0)"
 	}
-	d.WithPanel(number("Firing incidents", "Groups with at least one firing alarm that is not muted. A group has at most one incident.",
+	d.WithPanel(number("Firing incidents", "Groups with at least one firing alarm that is not muted. A group has at most one open incident.",
 		"short", steps(gray, step{1, red}),
 		query{expr: withAny(alerts.MetricAlarms)})).
-		WithPanel(number("Muted incidents", "Groups whose firing alarms do not page anyone, because the incident was muted.",
+		WithPanel(number("Muted incidents", "Groups whose firing alarms page no one, because their incident was muted.",
 			"short", steps(gray, step{1, amber}),
 			query{expr: orZero(withAny(alerts.MetricAlarmsMuted), s.of(alerts.MetricAlarms))})).
-		WithPanel(groupsIn(s, "In drift", finding.Drift, "Groups with at least one signal whose score has reached the threshold and has not recovered.", steps(green, step{1, red}))).
-		WithPanel(groupsIn(s, "Telemetry faults", finding.TelemetryFault, "Groups with at least one signal that cannot be judged, for example because its values are not finite, newly constant or missing.", steps(green, step{1, purple}))).
-		WithPanel(groupsIn(s, "Warming up", finding.WarmingUp, "Groups whose first baseline is still being collected. They cannot page yet.", steps(gray))).
+		WithPanel(groupsIn(s, "Drifting groups", finding.Drift, "Groups with at least one signal whose score has reached the threshold and not recovered since.", steps(green, step{1, red}))).
+		WithPanel(groupsIn(s, "Telemetry faults", finding.TelemetryFault, "Groups with at least one signal that cannot be judged, for example because its values are missing, not finite, or suddenly constant. Repair the telemetry before you judge the policy.", steps(green, step{1, purple}))).
+		WithPanel(groupsIn(s, "Warming up", finding.WarmingUp, "Groups whose first baseline is still being collected. They cannot page anyone yet.", steps(gray))).
 		WithPanel(unconfirmed(s))
 }
 
 // unconfirmed shows the alerts that do not page anyone because Alertmanager does not have them.
 func unconfirmed(s scope) *stat.PanelBuilder {
-	return number("Unsent alerts", "Alerts of all policies that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
+	return number("Unsent alerts", "Alerts of all policies that no Alertmanager has accepted yet. Until one does, they page no one. Not pushed: `alerts.alertmanager` is not set, and Prometheus evaluates the alerting rules instead.",
 		"short", steps(green, step{1, red}),
 		query{expr: ifPushed(s, "sum("+s.service(alerts.MetricNotifyPending)+")")}).
 		Text(quiet()).Mappings(notPushed())
@@ -75,7 +75,7 @@ func unconfirmed(s scope) *stat.PanelBuilder {
 
 // failedPushes shows whether pushes to Alertmanager fail now.
 func failedPushes(s scope) *stat.PanelBuilder {
-	return number("Failed pushes", "Pushes that Alertmanager did not accept in the last few minutes. While pushes fail, alerts do not page anyone.",
+	return number("Failed pushes", "Pushes that Alertmanager did not accept in the last few minutes. While pushes fail, alerts page no one. Check that Alertmanager is running and reachable.",
 		"short", steps(green, step{1, red}),
 		query{expr: ifPushed(s, counted(s.service(alerts.MetricNotifications, `result="failed"`), overPoint))}).
 		Text(quiet()).Mappings(notPushed())
@@ -103,12 +103,12 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 	scores := "max by (" + s.groups() + ") (" + s.of(metrics.MetricDetectorScore) + ")"
 	highest := "max by (" + s.groups() + ") (max_over_time(" + s.of(metrics.MetricDetectorScore) + "[$__range] @ end()))"
 	d.WithPanel(openIncidents(s, labelColumn("policy", append(atLeast(220), linked(toPolicy(s, ofRow)))...)).Height(7)).
-		WithPanel(states("State of each group", "The worst state of any signal in the group. Drifting groups are on top, followed by groups with a telemetry fault.",
+		WithPanel(states("State by group", "Worst state of any signal in each group. Drifting groups come first, then groups with a telemetry fault. Click a group to open its policy.",
 			s, s.groups(), s.legend()).
 			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}).
 			Height(11).RowHeight(.6)). // the minimum height for a page of rows; a single row does not fill it
-		WithPanel(heat("Highest scores", "The highest score of each of the 20 groups with the highest scores in the time range. Every detector raises an alarm at a score of 1 (red).",
-			query{expr: scores + " and on (" + s.groups() + ") topk(" + strconv.Itoa(worst) + ", " + highest + ")", legend: s.legend()}).Height(12).Span(10)).
+		WithPanel(heat("Highest scores by group", "Highest detector score of each group over time, for the 20 groups with the highest scores in the time range. A score of 1 (red) raises an alarm.",
+			query{expr: scores + " and on (" + s.groups() + ") topk(" + strconv.Itoa(worst) + ", " + highest + ")", legend: s.legend()}).NoValue(noScores).Height(12).Span(10)).
 		WithPanel(againstBudget(s).Height(12).Span(14))
 }
 
@@ -120,10 +120,10 @@ func budgetUsed(s scope) string {
 	return counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups()) + " / (" + units + " / " + budget + " > 0)"
 }
 
-// asMultiple returns the explanation of budgetUsed. An incident may be a true drift, so a number above 1 does not mean
+// timesBudget returns the explanation of budgetUsed. An incident may be a true drift, so a number above 1 does not mean
 // that the budget is missed.
-func asMultiple() string {
-	return "as a multiple of the false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Incidents include true drifts: above 1, policies have drifted, or there are more false alarms than the budget allows."
+func timesBudget() string {
+	return "divided by the number of false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Incidents include true drifts, so above 1 either policies have drifted, or there are more false alarms than the budget allows."
 }
 
 // budgetLimits colors a multiple of the budget.
@@ -133,37 +133,41 @@ func budgetLimits() *dashboard.ThresholdsConfigBuilder {
 
 func againstBudget(s scope) *table.PanelBuilder {
 	columns := slices.Concat([]column{labelColumn("policy", append(inWidth(210), linked(toPolicy(s, ofRow)))...)}, labelColumns(s.labels...), []column{
-		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
-		valueColumnOf(0, "as a multiple", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
+		valueColumnOf(1, "Incidents", inDecimals(0), inWidth(90)),
+		valueColumnOf(0, "× budget", inUnit("short"), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
-	return rows("Incidents against the budget", "Incidents in the last 30 days, as a count and "+asMultiple(),
+	return rows("Incidents vs. false alarm budget", "Incidents opened in the last 30 days. × budget: their number, "+timesBudget(),
 		columns, []order{{"Value #A", true}, {"policy", false}},
 		query{expr: budgetUsed(s)},
-		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})
+		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())}).
+		NoValue(noPolicies)
 }
 
+// likelyCause is the title of the column with the cause of an incident, which is an estimate.
+const likelyCause = "Likely cause"
+
 // inTheConsole is the title of the column whose ids link to the pages of the console where people act.
-const inTheConsole = "incident in console"
+const inTheConsole = "Open in console"
 
 // openIncidents lists the open incidents, by severity and then the newest first. A phone shows only the columns on the
 // left. The dashboard of one policy also has columns for the time of the onset, the meaning of the cause, and the
 // versions.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(68))...)}
-	delivered := valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(100))
-	inConsole := column{"incident", inTheConsole, slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", inTheConsole), inWidth(152))}
+	delivered := valueColumnOf(3, "Alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, inWidth(100))
+	inConsole := column{"incident", inTheConsole, slices.Concat(toConsole("Open the incident in the console", "/incidents/", inTheConsole), inWidth(152))}
 	if s.single {
 		columns = slices.Concat(columns, []column{
-			labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(238))...),
-			valueColumnOf(0, "since", inUnit(toTheSecond), mapped(noClock()), inWidth(158)),
+			{"cause", likelyCause, slices.Concat(mapped(causePhrases()), atLeast(238))},
+			valueColumnOf(0, "Started", inUnit(toTheSecond), mapped(noClock()), inWidth(158)),
 		}, narrow(120, s.labels...), []column{
-			{"changed", "version change", slices.Concat(mapped(noVersion()), inWidth(150))},
-			valueColumnOf(4, "seen after", inUnit("s"), ifAbsent("-"), inWidth(88)),
+			{"changed", "Version change", slices.Concat(mapped(noVersion()), inWidth(150))},
+			valueColumnOf(4, "Seen after", inUnit("s"), inWidth(88)),
 			delivered, inConsole,
 		})
 	} else {
 		columns = slices.Concat(columns, policy, narrow(150, s.labels...), []column{
-			causeColumn(inWidth(150)...), valueColumnOf(2, "age", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146)), delivered, inConsole,
+			causeColumn(likelyCause, inWidth(150)...), valueColumnOf(2, "Started", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146)), delivered, inConsole,
 		})
 	}
 	by := "max by (" + s.groups("severity", "cause", "incident") + ") ("
@@ -177,13 +181,13 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	onset := by + s.of(alerts.MetricIncidentOnset) + ")"
 	key := s.groups("incident")
 	delivery := "max by (" + key + ") (" + s.of(alerts.MetricIncidentAlert) + ") * on (" + key + ") group_right () (1 + 0 * " + onset + ")"
-	description, queries := "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert.",
+	description, queries := "Groups with an open incident, most severe first: the most likely cause, the estimated start of the drift, and whether Alertmanager has accepted the alert. Click a policy for details.",
 		[]query{{expr: "1000 * " + onset}, {expr: ranks}, {expr: "1000 * " + onset}, {expr: delivery}}
 	if s.single {
-		description = "The drifting groups, with the estimated onset, the most likely cause, the versions that changed at the onset, the time from the onset until the new ones were first seen, and whether Alertmanager has accepted the alert."
+		description = "Open incidents of the policy: the most likely cause, the estimated start of the drift, the version change at that time, and whether Alertmanager has accepted the alert. Seen after: time from the start of the drift until the new version was first seen."
 		queries = append(queries, seenAfter(s), query{expr: "max by (" + key + ", changed) (" + s.of(alerts.MetricIncidentVersions) + ")"})
 	}
-	return rows("Open incidents", description+" If alerts are not pushed, Prometheus alerting rules send them. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
+	return rows("Open incidents", description+" Not pushed: Prometheus evaluates the alerting rules instead. To mute an incident or decide on a retraining, open it in the console.", columns,
 		[]order{{"Value #B", false}, {"Value #A", true}}, queries...).
 		NoValue("No open incidents").Span(full)
 }
@@ -201,15 +205,15 @@ func seenAfter(s scope) query {
 
 // noVersion maps "none" to a text that says that no version changed.
 func noVersion() []dashboard.ValueMapping {
-	return valueTexts{}.as("none", 0, "No version changed", "").mappings()
+	return valueTexts{}.as("none", 0, "none", "").mappings()
 }
 
-func causeColumn(options ...dashboard.DynamicConfigValue) column {
+func causeColumn(title string, options ...dashboard.DynamicConfigValue) column {
 	var causes [][2]string
 	for _, cause := range alerts.Causes() {
 		causes = append(causes, [2]string{string(cause)})
 	}
-	return labelColumn("cause", append(plain(causes...), options...)...)
+	return column{"cause", title, append(plain(causes...), options...)}
 }
 
 // causePhrases maps each cause to its meaning.
@@ -270,9 +274,9 @@ const (
 
 // firing shows the alarms by severity, and those of muted incidents.
 func firing(s scope, description string) *timeseries.PanelBuilder {
-	return inColors(stacked("Firing alarms by severity", description, "short",
+	return inColors(stacked("Firing and muted alarms", description, "short",
 		query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"}, muted(s)),
-		append(severityColors(), [2]string{"muted", faint})...)
+		append(severityColors(), [2]string{"muted", faint})...).AxisLabel("Alarms").NoValue(noPolicies)
 }
 
 func severityColors() [][2]string {

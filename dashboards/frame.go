@@ -55,7 +55,7 @@ func policyVariable() *dashboard.QueryVariableBuilder {
 }
 
 func groupVariable(s scope, label string) *dashboard.QueryVariableBuilder {
-	return everything(variable(label, label, "label_values("+s.policies(metrics.MetricStreamState)+", "+label+")"))
+	return everything(variable(label, labelTitle(label), "label_values("+s.policies(metrics.MetricStreamState)+", "+label+")"))
 }
 
 // signalVariable offers the numeric signals. Categorical actions have their own row.
@@ -85,16 +85,16 @@ func text(s string) dashboard.StringOrArrayOfString {
 
 // onsetAnnotation marks the estimated start of the drift of each incident.
 func onsetAnnotation(s scope) *dashboard.AnnotationQueryBuilder {
-	return atTime("Onsets", red, s, alerts.MetricIncidentOnset, "incident").
-		TitleFormat("drift").
+	return atTime("Drift onsets", red, s, alerts.MetricIncidentOnset, "incident").
+		TitleFormat("Drift onset").
 		TextFormat(s.legend() + ": incident {{incident}}").
 		TagKeys("policy")
 }
 
 // versionAnnotation marks when the first unit of a version ended.
 func versionAnnotation(s scope) *dashboard.AnnotationQueryBuilder {
-	return atTime("Versions", blue, s, metrics.MetricVersionSince, "policy_version", "env_version", "reward_version").
-		TitleFormat("new version").
+	return atTime("Version changes", blue, s, metrics.MetricVersionSince, "policy_version", "env_version", "reward_version").
+		TitleFormat("New version").
 		TextFormat(s.legend() + ": policy {{policy_version}}, environment {{env_version}}, reward function {{reward_version}}").
 		TagKeys("policy")
 }
@@ -159,7 +159,7 @@ func folded(d *dashboard.DashboardBuilder, title, page string, panels ...cog.Bui
 	d.WithRow(row)
 }
 
-// faultNames maps 1 and 0 to "faulty" and "sound".
+// faultNames maps 1 and 0 to "faulty" and "ok".
 func faultNames() []dashboard.ValueMapping {
-	return valueTexts{}.as("0", 0, "sound", green).as("1", 1, "faulty", purple).mappings()
+	return valueTexts{}.as("0", 0, "ok", green).as("1", 1, "faulty", purple).mappings()
 }

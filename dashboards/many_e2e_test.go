@@ -52,14 +52,14 @@ var contractInFull = regexp.MustCompile(`^\w+ .+ [<>]=? -?\d[\d.]*$`)
 func checkFleet(t *testing.T, d drawing, n int) {
 	t.Helper()
 	groups := n + (n+3)/4
-	if strings.HasPrefix(d.Where, "policy.json: Value of the accepted policy") && len(d.Series) < 4 {
+	if strings.HasPrefix(d.Where, "policy.json: Estimated value of the accepted policy") && len(d.Series) < 4 {
 		t.Errorf("%s: %v, want the estimate, its ends and what was earned", d.Where, d.Series)
 	}
-	if strings.HasPrefix(d.Where, "policy.json: Return progress") {
+	if strings.HasPrefix(d.Where, "policy.json: Return trend") {
 		checkProgress(t, d)
 	}
 	switch d.Where {
-	case "fleet.json: State of each group":
+	case "fleet.json: State by group":
 		drifting := 0
 		for i, s := range d.Series {
 			if !strings.Contains(s.Name, string(drifts)) {
@@ -73,7 +73,7 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		if len(d.Series) != groups || drifting == 0 || len(d.Legend) < 3 {
 			t.Errorf("%s: %d of %d groups, %d of them drift, legend %v", d.Where, len(d.Series), groups, drifting, d.Legend)
 		}
-	case "fleet.json: Highest scores":
+	case "fleet.json: Highest scores by group":
 		if len(d.Series) != min(groups, 20) {
 			t.Errorf("%s: %d rows for %d groups", d.Where, len(d.Series), groups)
 		}
@@ -85,10 +85,10 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		for _, row := range d.Rows {
 			shown[row[len(row)-2]] = true
 		}
-		if d.Columns[len(d.Columns)-2][0] != "alert" || !shown["not delivered"] || n > 8 && (!shown["muted"] || !shown["delivered"]) {
+		if d.Columns[len(d.Columns)-2][0] != "Alert" || !shown["not delivered"] || n > 8 && (!shown["muted"] || !shown["delivered"]) {
 			t.Errorf("%s: alerts are %v, columns %v", d.Where, shown, d.Columns)
 		}
-	case "retraining.json: Expected and observed":
+	case "retraining.json: Latest retraining by policy":
 		missed, verifying := 0, 0
 		for i, row := range d.Rows {
 			switch row[1] {
@@ -104,17 +104,17 @@ func checkFleet(t *testing.T, d drawing, n int) {
 				}
 			}
 		}
-		if len(d.Rows) != n || missed == 0 || verifying == 0 || d.Columns[3][0] != "observed" {
+		if len(d.Rows) != n || missed != retrainingsIn("missed", n) || verifying != retrainingsIn("verifying", n) || missed == 0 || verifying == 0 || d.Columns[3][0] != "Observed" {
 			t.Errorf("%s: %d rows for %d policies, %d missed, %d verifying, columns %v", d.Where, len(d.Rows), n, missed, verifying, d.Columns)
 		}
-	case "service.json: Judged by tenant", "service.json: Beyond quotas", "service.json: Quotas used":
+	case "service.json: Judged episodes per tenant", "service.json: Telemetry over quota", "service.json: Quota usage":
 		var named []string
 		for _, s := range d.Series {
 			named = append(named, s.Name)
 		}
 		slices.Sort(named)
 		want := map[string][]string{
-			"Judged by tenant": {"ads", "shop"}, "Beyond quotas": {"ads: units"}, "Quotas used": {"ads: policies", "ads: streams", "shop: policies", "shop: streams"},
+			"Judged episodes per tenant": {"ads", "shop"}, "Telemetry over quota": {"ads: units"}, "Quota usage": {"ads: policies", "ads: streams", "shop: policies", "shop: streams"},
 		}[strings.TrimPrefix(d.Where, "service.json: ")]
 		if !slices.Equal(named, want) {
 			t.Errorf("%s: %q, want %q", d.Where, named, want)
@@ -128,6 +128,11 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		}
 		if len(d.Rows) != 1 || d.Rows[0][0] != strconv.Itoa(want) {
 			t.Errorf("%s: %v, want %d", d.Where, d.Rows, want)
+		}
+	case "retraining.json: In progress", "retraining.json: Missed or failed", "retraining.json: Contract met":
+		state := map[string]string{"In progress": "verifying", "Missed or failed": "missed", "Contract met": "met"}[strings.TrimPrefix(d.Where, "retraining.json: ")]
+		if want := strconv.Itoa(retrainingsIn(state, n)); len(d.Rows) != 1 || d.Rows[0][0] != want {
+			t.Errorf("%s: %v, but the table lists %s that are %s", d.Where, d.Rows, want, state)
 		}
 	case "fleet.json: Unsent alerts":
 		if len(d.Rows) != 1 || d.Rows[0][0] != "2" {
@@ -237,16 +242,21 @@ const (
 	faulty  fate = "faulty"
 )
 
-// ofGroup writes the series of one group. The last digit of its number determines its fate.
-func (f *fleetHistory) ofGroup(name string, labels map[string]string, value float64, i int, env string) {
-	labels = maps.Clone(labels)
-	happens := healthy
+// fateOf returns the fate of a policy, which the last digit of its number determines.
+func fateOf(i int) fate {
 	switch i % 5 {
 	case 1:
-		happens = drifts
+		return drifts
 	case 3:
-		happens = faulty
+		return faulty
 	}
+	return healthy
+}
+
+// ofGroup writes the series of one group.
+func (f *fleetHistory) ofGroup(name string, labels map[string]string, value float64, i int, env string) {
+	labels = maps.Clone(labels)
+	happens := fateOf(i)
 	base := []string{"checkout-ranker", "ads-bidder", "chat-router", "fraud-gate", "warehouse-router", "grid-controller", "hvac-agent", "newcomer"}[i%8]
 	labels["policy"] = fmt.Sprintf("%s-%02d-%s", base, i/8+1, happens)
 	if env != "" {
@@ -273,6 +283,12 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 		}
 		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
 		f.decisions(labels)
+	}
+	if name == retrain.MetricRequests { // only the last retraining, so that the numbers agree with the table
+		value = 0
+		if labels["state"] == verdictOf(happens) {
+			value = 1
+		}
 	}
 	if name == retrain.MetricLastStep {
 		labels["request"] = fmt.Sprintf("rr_%024x", sum(labels["policy"]))
@@ -327,6 +343,16 @@ func verdictOf(happens fate) string {
 		return "verifying"
 	}
 	return "met"
+}
+
+// retrainingsIn returns the number of policies whose last retraining is in a state.
+func retrainingsIn(state string, n int) (found int) {
+	for i := range n {
+		if verdictOf(fateOf(i)) == state {
+			found++
+		}
+	}
+	return found
 }
 
 // estimates writes off-policy estimates; the demo has none.

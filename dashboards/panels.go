@@ -36,10 +36,11 @@ const (
 
 // Units that Grafana lacks.
 const (
-	events     = "suffix:evt/s"
+	records    = "suffix:records/s"
 	episodes   = "suffix:episodes/s"
-	budgets    = "suffix:x budget"
+	budgets    = "suffix:× budget"
 	deviations = "suffix:SD"
+	bits       = "suffix:bits"
 )
 
 // toTheSecond is Grafana's unit for times such as 2026-11-20 10:00:00, in the time zone of the dashboard.
@@ -57,6 +58,23 @@ const (
 	gray   = "text"
 	amber  = "dark-orange" // for large numbers: yellow and orange ones are illegible in the light theme
 )
+
+// Texts that charts and tables show instead of data, if there is none.
+const (
+	noPolicies    = "No policies"
+	noBaseline    = "No baseline yet"
+	noScores      = "No scores yet"
+	noVersions    = "No versions in the telemetry"
+	noActions     = "No categorical actions"
+	noRewards     = "No rewards"
+	noEstimates   = "Not enough data for an estimate"
+	noPartitions  = "No partitions"
+	noCheckpoints = "No checkpoints"
+	nothingJudged = "No episodes judged"
+)
+
+// confidenceLevels explains the levels of confidence in a false alarm budget.
+const confidenceLevels = "Kept: none of the following applies. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: no thresholds are certain to meet the budget. None: no detector is active."
 
 // faint is the color for neutral values in drawings, where gray is nearly black or white.
 const faint = "#8E8E99"
@@ -84,10 +102,11 @@ func levels(title, description, unit string, queries ...query) *timeseries.Panel
 	return lines(title, description, unit, queries...).Min(0).AxisSoftMax(1)
 }
 
-// happened returns bars that count the events within the interval of each point. An interval is at least a minute:
+// happened returns bars that count the events within the interval of each point, with the title of their axis. An
+// interval is at least a minute:
 // shorter ones overlap, and would show an event twice.
-func happened(title, description string, queries ...query) *timeseries.PanelBuilder {
-	return levels(title, description, "short", queries...).
+func happened(title, description, counted string, queries ...query) *timeseries.PanelBuilder {
+	return levels(title, description, "short", queries...).AxisLabel(counted).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(80).LineWidth(0).Decimals(0).Interval("1m").
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
 }
@@ -103,9 +122,10 @@ func paired(title, description, unit, legend, expr, against string) *timeseries.
 		}))
 }
 
-// againstBaseline returns lines for the most recent units, paired with dashed lines for the baseline.
+// againstBaseline returns lines for the most recent units, paired with dashed lines for the baseline. The legend omits
+// these, so the title must name the baseline.
 func againstBaseline(title, description, unit, legend string, of func(sample string) string) *timeseries.PanelBuilder {
-	return paired(title, description, unit, legend, of("current"), of("baseline")).AxisLabel("dashed: baseline")
+	return paired(title, description, unit, legend, of("current"), of("baseline")).NoValue(noBaseline)
 }
 
 // unlisted leaves series out of the legend.
@@ -116,7 +136,7 @@ func unlisted() []dashboard.DynamicConfigValue {
 // againstOne returns lines together with the threshold of every detector, which is 1.
 func againstOne(title, description string, queries ...query) *timeseries.PanelBuilder {
 	return lines(title, description, "short", queries...).
-		Min(0).AxisSoftMax(1.2).
+		AxisLabel("Score").Min(0).AxisSoftMax(1.2).
 		Thresholds(steps(green, step{1, red})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashedAndArea))
 }
@@ -202,7 +222,7 @@ func states(title, description string, s scope, by, legend string) *statetimelin
 		return query{expr: of("") + " and on (" + by + ") (" + of(" @ end()") + " == " + strconv.Itoa(int(state)) + ")", legend: legend}
 	}
 	others := query{expr: of("") + " unless on (" + by + ") (" + of(" @ end()") + " >= " + strconv.Itoa(int(finding.Drift)) + ")", legend: legend}
-	return timeline(title, description, full, stateNames(), now(finding.Drift), now(finding.TelemetryFault), others)
+	return timeline(title, description, full, stateNames(), now(finding.Drift), now(finding.TelemetryFault), others).NoValue("No signals")
 }
 
 // timeline returns a panel of values over time, displayed with the names and colors that they are mapped to.
@@ -229,7 +249,13 @@ type column struct {
 }
 
 func labelColumn(name string, options ...dashboard.DynamicConfigValue) column {
-	return column{name, name, options}
+	return column{name, labelTitle(name), options}
+}
+
+// labelTitle returns a label as a title: Policy version for policy_version, and Region for label_region.
+func labelTitle(label string) string {
+	words := spacedName(strings.TrimPrefix(label, "label_"))
+	return strings.ToUpper(words[:1]) + words[1:]
 }
 
 func labelColumns(names ...string) (all []column) {
@@ -286,11 +312,32 @@ func rows(title, description string, columns []column, sorted []order, queries .
 	}
 	p.WithTransformation(organized(columns, len(queries)))
 	for _, c := range columns {
-		if len(c.options) > 0 {
-			p.OverrideByName(c.title, c.options)
-		}
+		p.OverrideByName(c.title, c.complete())
 	}
 	return p
+}
+
+// complete returns the options of a column with those that it does not set itself: "-" where a row has no value, instead
+// of the text for an empty table, and texts and times on the left. Grafana aligns them like the numbers that they are
+// mapped from.
+func (c column) complete() []dashboard.DynamicConfigValue {
+	sets := func(id string) bool {
+		return slices.ContainsFunc(c.options, func(o dashboard.DynamicConfigValue) bool { return o.Id == id })
+	}
+	all := slices.Clone(c.options)
+	if !sets("noValue") {
+		all = append(all, ifAbsent("-")...)
+	}
+	if sets("mappings") || sets("unit") && slices.ContainsFunc(c.options, isTime) {
+		all = append(all, dashboard.DynamicConfigValue{Id: "custom.align", Value: "left"})
+	}
+	return all
+}
+
+// isTime reports whether an option is a unit of times.
+func isTime(o dashboard.DynamicConfigValue) bool {
+	unit, ok := o.Value.(string)
+	return ok && o.Id == "unit" && strings.HasPrefix(unit, "dateTime")
 }
 
 // organized names and orders columns. It hides the time of the queries, and also their values and the policy if there
@@ -408,6 +455,15 @@ func (m valueTexts) mappings() []dashboard.ValueMapping {
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: m}}}
 }
 
+// ordinals maps the numbers of deciles, from 0, to their names.
+func ordinals() []dashboard.ValueMapping {
+	options := valueTexts{}
+	for i, name := range []string{"1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th", "9th", "10th"} {
+		options.as(strconv.Itoa(i), i, name, "")
+	}
+	return options.mappings()
+}
+
 func spacedName(value string) string { return strings.ReplaceAll(value, "_", " ") }
 
 // band fills the area down to another series.
@@ -435,7 +491,12 @@ func inColors(p *timeseries.PanelBuilder, colors ...[2]string) *timeseries.Panel
 
 // spaced shows the names of series, which are values of one label, with spaces: dead letter, not dead_letter.
 func spaced(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
-	return p.WithTransformation(dashboard.DataTransformerConfig{Id: "renameByRegex", Options: map[string]any{"regex": "/_/g", "renamePattern": " "}})
+	return p.WithTransformation(renamed("/_/g", " "))
+}
+
+// renamed replaces what a pattern matches in the names of series.
+func renamed(pattern, by string) dashboard.DataTransformerConfig {
+	return dashboard.DataTransformerConfig{Id: "renameByRegex", Options: map[string]any{"regex": pattern, "renamePattern": by}}
 }
 
 // step is a threshold: its color applies from that value on.

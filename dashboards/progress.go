@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/progress"
 )
 
-const notLearning = "The policy does not learn, or there are too few episodes"
+const notLearning = "Not a learning policy, or too few episodes"
 
 // policyProgress shows how the return of a policy that learns changes.
 func policyProgress(d *dashboard.DashboardBuilder, s scope) {
@@ -20,18 +20,18 @@ func policyProgress(d *dashboard.DashboardBuilder, s scope) {
 			legend: s.legend() + suffix,
 		}
 	}
-	folded(d, "Progress while learning", "learning.md#progress",
+	folded(d, "Learning progress", "learning.md#progress",
 		progressStates(s),
-		lines("Change in return", "Change in the return over the most recent quarter of the past week, with its 99% confidence interval (dashed). Above 0: improving. Below 0: regressing.", "short",
+		lines("Change in return", "Change in the return over the most recent quarter of the past week. Dashed: 99% confidence interval. The return is improving if the interval is above 0, and regressing if it is below.", "short",
 			change("estimate", ""), change("low", " low"), change("high", " high")).
 			OverrideByRegexp("/ (low|high)$/", dashed()).
-			AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1).NoValue(notLearning))
+			AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1).AxisLabel("Change").NoValue(notLearning))
 }
 
 // progressStates returns a panel with the progress of each group over time.
 func progressStates(s scope) *statetimeline.PanelBuilder {
-	return timeline("Return progress",
-		"Collapsed: the return has lost more than half of its gain. Plateau: it shows no significant change.", half, progressNames(),
+	return timeline("Return trend",
+		"Trend of the return of each group whose policy learns. Plateau: no significant change. Collapsed: the return has lost more than half of its earlier gain. The trend raises no alarms.", half, progressNames(),
 		query{expr: "max by (" + s.groups() + ") (" + s.of(metrics.MetricProgress) + ")", legend: s.legend()}).
 		NoValue(notLearning)
 }

@@ -19,32 +19,32 @@ import (
 // whether they helped.
 func retraining(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
-	d := frame("Rewardwatch / Retraining", "Retrain requests: what is waiting, whether deliveries arrive, and how the new versions perform.",
+	d := frame("Rewardwatch / Retraining", "Retrain requests from approval to outcome: which ones need a decision, whether they are delivered, and whether the new versions meet their contracts.",
 		retrainingUID, s, everything(policyVariable()))
-	d.WithPanel(inConsole(number("To approve", "Requests that must be approved before they are delivered. Click the number to decide on them in the console.", "short", steps(gray, step{1, amber}),
+	d.WithPanel(inConsole(number("To approve", "Retrain requests that must be approved before they are delivered. Click the number to decide on them in the console.", "short", steps(gray, step{1, amber}),
 		query{expr: inStates(s, "awaiting_approval")}), "awaiting_approval")).
-		WithPanel(number("In progress", "Requests that are waiting for delivery, whose job is running, or whose new version is being judged.", "short", steps(gray),
+		WithPanel(number("In progress", "Retrain requests that are waiting for delivery, whose job is running, or whose new version is being judged.", "short", steps(gray),
 			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
-		WithPanel(number("Retrying", "Requests with at least one failed delivery attempt. Rewardwatch tries again.", "short", steps(gray, step{1, red}),
+		WithPanel(number("Retrying", "Retrain requests with at least one failed delivery attempt, which Rewardwatch will try to deliver again. Check that their targets are reachable.", "short", steps(gray, step{1, red}),
 			query{expr: "sum(max by (target) (" + s.service(retrain.MetricRetrying) + "))"})).
-		WithPanel(inConsole(number("Given up", "Requests that could not be delivered. Click the number to deliver them again from the console.", "short", steps(gray, step{1, red}),
+		WithPanel(inConsole(number("Not delivered", "Retrain requests whose delivery was given up. Click the number to deliver them again from the console.", "short", steps(gray, step{1, red}),
 			query{expr: inStates(s, "dead_letter")}), "dead_letter")).
-		WithPanel(number("Missed or failed", "Retrainings whose new version did not meet its contract, and jobs that failed or did not end in time.", "short", steps(gray, step{1, red}),
+		WithPanel(number("Missed or failed", "All retrainings whose new version did not meet its contract, or whose job failed or did not end in time. The table below lists only the latest retraining of each policy.", "short", steps(gray, step{1, red}),
 			query{expr: inStates(s, "missed|failed")})).
-		WithPanel(number("Met", "Retrainings whose new version met its contract.", "short", steps(gray, step{1, green}),
+		WithPanel(number("Contract met", "All retrainings whose new version met its contract. The table below lists only the latest retraining of each policy.", "short", steps(gray, step{1, green}),
 			query{expr: inStates(s, "met")})).
 		WithPanel(verdicts(s)).
 		WithPanel(underWay(s)).
-		WithPanel(inStateColors(stacked("Requests by state", "Retrain requests in the ledger, by state.", "short",
-			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"})).NoValue("No requests").Span(7)).
+		WithPanel(inStateColors(stacked("Requests by status", "Retrain requests in the ledger, by status.", "short",
+			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"})).AxisLabel("Requests").NoValue("No requests").Span(7)).
 		WithPanel(webhooks(s).Span(7))
 	retrainingOutcomes(d, s)
 	folded(d, "Deliveries", "targets.md#the-queue",
-		levels("Webhook delivery time", "90th percentile of the duration of delivery attempts, by target.", "s",
+		levels("Webhook delivery time (p90)", "90th percentile of the duration of delivery attempts, by target.", "s",
 			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + s.service(retrain.MetricDeliveryDuration+"_bucket") + "[$__rate_interval]))) >= 0", legend: "{{target}}"}).NoValue("No deliveries"),
 		targetsInTrouble(s),
-		happened("Ledger retries", "Transactions that were retried because the ledger could not be reached.",
-			query{expr: counted(s.service(retrain.MetricLedgerRetries), overPoint, "instance"), legend: "{{instance}}"}))
+		happened("Ledger retries", "Transactions that were retried because the ledger could not be reached, by instance.", "Transactions",
+			query{expr: counted(s.service(retrain.MetricLedgerRetries), overPoint, "instance"), legend: "{{instance}}"}).NoValue("No ledger"))
 	return d
 }
 
@@ -56,13 +56,13 @@ func verdicts(s scope) *table.PanelBuilder {
 		return `max by (policy, request, condition, state) (label_join(` + valued + `, "condition", " ", "statistic", "signal", "comparison", "value"))`
 	}
 	ranks := "0 * " + of(`state=~"missed|failed"`) + " or 1 + 0 * " + of(`state="inconclusive"`) + " or 2 + 0 * " + of()
-	return rows("Expected and observed", "The last delivered retraining of each policy: what the new version must achieve, and what it has achieved once the outcome is known. Missed and failed retrainings are on top. Click a request to see its evidence in the console.",
+	return rows("Latest retraining by policy", "Latest delivered retraining of each policy: what its contract expects of the new version, and what was observed once the outcome is known. Missed and failed retrainings come first. Click a request to see its evidence in the console.",
 		[]column{
 			labelColumn("policy", atLeast(220)...),
-			{"state", "state or verdict", slices.Concat(texts(requestColors(ledger.States()...)...), inWidth(120))},
-			{"condition", "must show", atLeast(220)},
-			valueColumnOf(1, "observed", inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(110)),
-			labelColumn("request", slices.Concat(toConsole("Open in the console", "/retrain/", "request"), inWidth(260))...),
+			{"state", "Status", slices.Concat(texts(requestColors(ledger.States()...)...), inWidth(120))},
+			{"condition", "Expected", atLeast(220)},
+			valueColumnOf(1, "Observed", inUnit("short"), inDecimals(3), inWidth(110)),
+			labelColumn("request", slices.Concat(toConsole("Open the request in the console", "/retrain/", "request"), inWidth(260))...),
 		}, []order{{"Value #C", false}, {"policy", false}},
 		query{expr: of()},
 		query{expr: "max by (policy, request) (" + s.policies(retrain.MetricLastObserved) + ")"},
@@ -76,11 +76,11 @@ func underWay(s scope) *table.PanelBuilder {
 		return "max by (policy, state) (" + s.policies(retrain.MetricRequests, `state=~"`+states+`"`) + ") > 0"
 	}
 	const others = "queued|open|delivered|running|verifying"
-	return rows("Unfinished requests", "Retrain requests that have not ended, by policy. Those awaiting approval are on top. Click a policy to see its requests in the console.",
+	return rows("Unfinished requests", "Number of retrain requests without an outcome, by policy and status. Requests that await approval come first. Click a policy to see its requests in the console.",
 		[]column{
 			labelColumn("policy", append(requestsInConsole("policy=${__data.fields.policy:percentencode}"), atLeast(220)...)...),
-			labelColumn("state", append(texts(requestColors(ledger.States()...)...), inWidth(130)...)...),
-			valueColumnOf(0, "requests", inDecimals(0), inWidth(85)),
+			{"state", "Status", append(texts(requestColors(ledger.States()...)...), inWidth(130)...)},
+			valueColumnOf(0, "Requests", inDecimals(0), inWidth(85)),
 		}, []order{{"Value #B", false}, {"policy", false}, {"state", false}},
 		query{expr: of("awaiting_approval|" + others)},
 		query{expr: "0 * (" + of("awaiting_approval") + ") or 1 + 0 * (" + of(others) + ")"}).
@@ -90,14 +90,14 @@ func underWay(s scope) *table.PanelBuilder {
 // requestsInConsole links to the requests that match a query in the console.
 func requestsInConsole(query string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "links", Value: []map[string]any{
-		{"title": "Open the requests in the console", "url": "${console:raw}/retrain?" + query, "targetBlank": true},
+		{"title": "Open the retrain requests in the console", "url": "${console:raw}/retrain?" + query, "targetBlank": true},
 	}}}
 }
 
 // inConsole makes the number of requests in a state link to these requests.
 func inConsole(p *stat.PanelBuilder, state string) *stat.PanelBuilder {
 	return p.DataLinks([]cog.Builder[dashboard.DashboardLink]{
-		dashboard.NewDashboardLinkBuilder("Open the requests in the console").Type(dashboard.DashboardLinkTypeLink).
+		dashboard.NewDashboardLinkBuilder("Open the retrain requests in the console").Type(dashboard.DashboardLinkTypeLink).
 			Url("${console:raw}/retrain?state=" + state).TargetBlank(true),
 	})
 }
@@ -136,15 +136,15 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 	expected := "topk(2, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
 	folded(d, "Outcomes over time", "outcomes.md",
-		lines("Expected and observed over time", "What the new version of each retraining must achieve (dashed), from delivery to outcome, and the same statistic for the last 200 episodes (or blocks) of the policy. The verdict uses only episodes of the new version. Shows at most two policies; use the Policy selector above to choose others.", "short",
+		lines("Observed vs. expected values", "Statistic of the contract over the last 200 episodes (or blocks), while the outcome is pending. Dashed: value that the contract expects. The outcome is decided by episodes of the new version only. At most two policies are shown; choose others with the Policy variable.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
-			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No pending outcomes").Span(full),
-		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met, missed: the new version met or did not meet its contract. Inconclusive: there were too few episodes (or blocks) to decide. Failed: the job did not produce a version.",
+			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).AxisLabel("Value").NoValue("No pending outcomes").Span(full),
+		inColors(happened("Retrainings by outcome", "Retrainings that ended in each interval. Met: the new version met its contract. Missed: it did not. Inconclusive: there were too few episodes (or blocks) to decide. Failed: the job did not produce a new version.", "Retrainings",
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
 			NoValue("No retrainings have ended"),
-		levels("Cooldowns", "The six longest remaining cooldowns: time until an incident of a policy can request another retraining from a target.", "s",
+		levels("Longest remaining cooldowns", "Time until an incident of a policy can request another retraining from a target, for the six longest cooldowns.", "s",
 			query{expr: "topk(6, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldowns"))
 }
 
@@ -161,7 +161,7 @@ func observations(s scope) string {
 }
 
 func webhooks(s scope) *timeseries.PanelBuilder {
-	return happened("Webhook deliveries", "Attempts to deliver retrain requests, by target and result. Red: failed attempts, which are retried.",
+	return happened("Webhook deliveries", "Attempts to deliver retrain requests, by target and result. Red: failed attempts, which are retried.", "Attempts",
 		query{expr: counted(s.service(retrain.MetricDeliveries), overPoint, "target", "result") + " > 0", legend: "{{target}} {{result}}"}).
 		NoValue("No deliveries").
 		OverrideByRegexp("/ /", shadesOf(red)).
@@ -172,7 +172,7 @@ func targetsInTrouble(s scope) *timeseries.PanelBuilder {
 	of := func(metric, legend string) query {
 		return query{expr: "max by (target) (" + s.service(metric) + ") > 0", legend: "{{target}} " + legend}
 	}
-	return levels("Failing targets", "By target: requests that could not be delivered; disabled targets, which returned 410 Gone and receive no more requests; and targets with an open circuit, which receive at most one request per minute after five failed attempts in a row.", "short",
+	return levels("Failing targets", "Targets that do not accept retrain requests. Not delivered: number of requests whose delivery was given up. Disabled: the target returned 410 Gone and receives no more requests. Circuit open: after five consecutive failures, the target receives at most one request per minute.", "short",
 		of(retrain.MetricDeadLetters, "not delivered"), of(retrain.MetricTargetDisabled, "disabled"), of(retrain.MetricCircuitOpen, "circuit open")).
 		NoValue("No failing targets")
 }

@@ -114,7 +114,7 @@ func firstScreenOf(t *testing.T, p prometheusServer, title string, chosen choice
 // emptyPage returns a dashboard without panels.
 func emptyPage(title string, chosen choice, begin, end time.Time) shownDashboard {
 	shown := shownDashboard{Title: "Rewardwatch / " + title, Closed: []string{}, From: begin.UnixMilli(), To: end.UnixMilli(), width: int(laptop)}
-	shown.Variables = [][2]string{{"Policy", cmp.Or(chosen.policy, "All")}, {"env", "All"}}
+	shown.Variables = [][2]string{{"Policy", cmp.Or(chosen.policy, "All")}, {"Env", "All"}}
 	if chosen.signal != "" {
 		shown.Variables = append(shown.Variables, [2]string{"Signal", chosen.signal})
 	}

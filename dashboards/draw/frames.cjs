@@ -31,7 +31,7 @@ function registerFieldOptions() {
 // Options of panels that change how a series looks.
 const drawingOptions = [
   "hideFrom", "lineStyle", "lineWidth", "drawStyle", "fillOpacity", "showPoints", "axisSoftMin", "axisSoftMax", "stacking", "width", "minWidth",
-  "cellOptions",
+  "cellOptions", "align",
 ];
 
 function registerTransformations() {

@@ -151,8 +151,8 @@ function Bars({ panel, drawn, width, height }) {
   const highest = Math.max(...numbers.flatMap((f) => f.values.filter(Number.isFinite)));
   config.addScale({ scaleKey: "x", isTime: false, orientation: 0, direction: 1, range: () => [-0.5, frame.length - 0.5] });
   config.addScale({ scaleKey: "y", isTime: false, orientation: 1, direction: 1, range: () => [0, highest * 1.1 || 1] });
-  config.addAxis({ scaleKey: "x", placement: "bottom", theme, grid: { show: false }, splits: label.values.map((_, i) => i), values: [...label.values] });
-  config.addAxis({ scaleKey: "y", placement: "left", theme, formatValue: (v) => data.formattedValueToString(numbers[0].display(v)) });
+  config.addAxis({ scaleKey: "x", placement: "bottom", theme, grid: { show: false }, splits: label.values.map((_, i) => i), values: label.values.map((v) => data.formattedValueToString(label.display(v))) });
+  config.addAxis({ scaleKey: "y", placement: "left", theme, label: numbers[0].config.custom?.axisLabel, formatValue: (v) => data.formattedValueToString(numbers[0].display(v)) });
   config.addSeries({ scaleKey: "y", theme, pathBuilder: () => null, pointsBuilder: () => null, showPoints: "never" });
   config.addHook("draw", (u) => {
     const wide = (u.bbox.width / frame.length) * 0.8 / numbers.length;
