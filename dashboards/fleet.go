@@ -28,8 +28,8 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 		firing(s, "Firing alarms by severity, with the alarms of muted incidents on top. Info: the baseline is still provisional. Muted: alarms of any severity that page no one, because their incident was muted."),
 		inColors(spaced(happened("Closed incidents by cause", "Incidents that closed, by their most likely cause. Each bar counts one interval.", "Incidents",
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"})), causeColors()...).NoValue(noPolicies),
-		stacked("Telemetry faults by rule", "Signals with a telemetry fault, by the rule that they break. Signals with wrong values are not judged until the fault is fixed.", "short",
-			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"}).
+		spaced(stacked("Telemetry faults by rule", "Signals with a telemetry fault, by the rule that they break. Signals with wrong values are not judged until the fault is fixed.", "short",
+			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"})).
 			OverrideByRegexp("/./", shadesOf(purple)).OverrideByName("none", colored(green)).AxisLabel("Signals").NoValue(noPolicies),
 		number("Incidents opened in the time range", "Incidents that opened in the selected time range.", "short", steps(gray),
 			query{expr: counted(s.of(alerts.MetricIncidentsOpened), overRange)}).Height(graphHeight).Span(half))
@@ -161,7 +161,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 			{"cause", likelyCause, slices.Concat(mapped(causePhrases()), atLeast(238))},
 			valueColumnOf(0, "Started", inUnit(toTheSecond), mapped(noClock()), inWidth(158)),
 		}, narrow(120, s.labels...), []column{
-			{"changed", "Version change", slices.Concat(mapped(noVersion()), inWidth(150))},
+			{"changed", "Version change", slices.Concat(mapped(versionChange()), inWidth(150))},
 			valueColumnOf(4, "Seen after", inUnit("s"), inWidth(88)),
 			delivered, inConsole,
 		})
@@ -203,9 +203,9 @@ func seenAfter(s scope) query {
 	return query{expr: seen + " - on (" + of + ") group_left () max by (" + of + ") (" + s.of(alerts.MetricIncidentOnset) + ")"}
 }
 
-// noVersion maps "none" to a text that says that no version changed.
-func noVersion() []dashboard.ValueMapping {
-	return valueTexts{}.as("none", 0, "none", "").mappings()
+// versionChange shows a change such as "env_version 41 → 42" without the underscore.
+func versionChange() []dashboard.ValueMapping {
+	return []dashboard.ValueMapping{inPlaceOf("/_version /g", " version ")}
 }
 
 func causeColumn(title string, options ...dashboard.DynamicConfigValue) column {

@@ -227,7 +227,7 @@ func TestNamesHaveColors(t *testing.T) {
 	known := map[string][]string{
 		"{{severity}}": {"critical", "warning", "info"}, "{{confidence}}": {"kept", "reduced", "provisional", "unconfirmed", "none"},
 		"{{cause}}":   causes(),
-		"{{outcome}}": {"met", "missed", "inconclusive", "failed"}, "{{kind}}": {"partition", "bank"},
+		"{{outcome}}": {"met", "missed", "inconclusive", "failed"}, "{{kind}}": {"partition", "policy"},
 		"{{state}}": {"queued", "awaiting approval", "open", "delivered", "running", "verifying", "met", "missed", "inconclusive", "failed", "rejected", "expired", "dead letter", "withdrawn"},
 	}
 	checked := 0

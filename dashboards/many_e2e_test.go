@@ -284,6 +284,9 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
 		f.decisions(labels)
 	}
+	if name == retrain.MetricExpected && verdictOf(happens) != "verifying" { // it is no longer pending
+		return
+	}
 	if name == retrain.MetricRequests { // only the last retraining, so that the numbers agree with the table
 		value = 0
 		if labels["state"] == verdictOf(happens) {
@@ -292,12 +295,21 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 	}
 	if name == retrain.MetricLastStep {
 		labels["request"] = fmt.Sprintf("rr_%024x", sum(labels["policy"]))
+		if labels["step"] == "running" {
+			last := maps.Clone(labels)
+			last["step"], last["by"] = verdictOf(happens), "rewardwatch"
+			f.add(name, last, func(time.Time) float64 { return value + 1 })
+		}
 	}
 	if name == retrain.MetricLastExpected {
 		labels["request"], labels["state"] = fmt.Sprintf("rr_%024x", sum(labels["policy"])), verdictOf(happens)
 		if happens != faulty {
 			of := map[string]string{"policy": labels["policy"], "request": labels["request"], "job": labels["job"], "instance": labels["instance"]}
-			f.add(retrain.MetricLastObserved, of, func(time.Time) float64 { return .9 * value })
+			observed := value + .5
+			if happens == drifts {
+				observed = value - .5
+			}
+			f.add(retrain.MetricLastObserved, of, func(time.Time) float64 { return observed })
 		}
 	}
 	if name == alerts.MetricAlarms && happens == drifts && mutedGroup(i) {

@@ -494,6 +494,22 @@ func spaced(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	return p.WithTransformation(renamed("/_/g", " "))
 }
 
+// detectorNames shows the names of detectors, which are at the end of the names of series, as people write them. It
+// leaves wilcoxon: Grafana's colors by name would give Wilcoxon that of spread.
+func detectorNames(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
+	return p.WithTransformation(renamed(`/( |^)ks$/`, "$1KS")).
+		WithTransformation(renamed(`/( |^)adwin( by chance)?$/`, "$1ADWIN$2")).
+		WithTransformation(renamed(`/( |^)page_hinkley( by chance)?$/`, "$1Page-Hinkley$2"))
+}
+
+// inPlaceOf maps what a pattern matches in a text to other text.
+func inPlaceOf(pattern, text string) dashboard.ValueMapping {
+	return dashboard.ValueMapping{RegexMap: &dashboard.RegexMap{
+		Type:    dashboard.MappingTypeRegexToText,
+		Options: dashboard.DashboardRegexMapOptions{Pattern: pattern, Result: dashboard.ValueMappingResult{Text: cog.ToPtr(text)}},
+	}}
+}
+
 // renamed replaces what a pattern matches in the names of series.
 func renamed(pattern, by string) dashboard.DataTransformerConfig {
 	return dashboard.DataTransformerConfig{Id: "renameByRegex", Options: map[string]any{"regex": pattern, "renamePattern": by}}

@@ -180,7 +180,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 			append(labelColumns(s.labels...), valueColumn("Episodes", inDecimals(0), inWidth(90)), column{"baseline", "Baseline ID", atLeast(180)}), []order{{"baseline", false}},
 			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineUnits) + " * on (" + s.groups() + ") group_right () max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + "))"}).NoValue(noBaseline),
 		rows("Telemetry status by signal", "Whether the telemetry of each signal has a fault, and the rule that it breaks. During a fault, no retraining is triggered, and signals with wrong values are not judged.",
-			append(labelColumns(slices.Concat(s.labels, []string{"signal", "rule"})...), valueColumn("Status", mapped(faultNames()))), nil,
+			append(labelColumns(slices.Concat(s.labels, []string{"signal"})...), labelColumn("rule", mapped([]dashboard.ValueMapping{inPlaceOf("/_/g", " ")})...), valueColumn("Status", mapped(faultNames()))), nil,
 			query{expr: faultOf(s)}).NoValue("No signals").Span(full))
 }
 
@@ -290,15 +290,16 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 		bars("Action shares vs. baseline", "Share of each action in the last 200 episodes (or blocks), next to its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")").
 			AxisLabel("Share of actions").NoValue(noActions),
-		paired("Action divergence from baseline", "Population stability index (`psi`, in nats) and Jensen-Shannon divergence (`js`, in bits) between the actions of the last 200 episodes (or blocks) and those of the baseline. Dashed: 95th percentile for unchanged actions if steps are independent; otherwise, unchanged actions exceed it more often. These measures are for information only and raise no alarms.", "short", s.legend("measure"),
+		paired("Action divergence from baseline", "Population stability index (PSI) and Jensen-Shannon divergence (JS) between the actions of the last 200 episodes (or blocks) and those of the baseline. Dashed: 95th percentile for unchanged actions if steps are independent; otherwise, unchanged actions exceed it more often. These measures are for information only and raise no alarms.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
+			WithTransformation(renamed(`/( |^)psi$/`, "$1PSI (nats)")).WithTransformation(renamed(`/( |^)js$/`, "$1JS (bits)")).
 			Min(0).AxisSoftMax(1).AxisLabel("Divergence").NoValue(noActions),
 		againstBaseline("Action entropy vs. baseline", "Entropy of the actions in the last 200 episodes (or blocks) of each group: 0 if the action is always the same, and higher the more varied the actions are. Dashed: entropy of the baseline.", bits, s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.of(metrics.MetricActionEntropy, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1).NoValue(noActions),
-		againstOne("Action detector scores", "Highest score of each detector of actions. A score of 1 raises an alarm.",
-			query{expr: "max by (" + s.groups("detector") + ") (" + s.of(metrics.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("detector")}).NoValue(noScores))
+		detectorNames(againstOne("Action detector scores", "Highest score of each detector of actions. A score of 1 raises an alarm.",
+			query{expr: "max by (" + s.groups("detector") + ") (" + s.of(metrics.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("detector")})).NoValue(noScores))
 }
 
 // policyEstimates shows the off-policy estimates. A value without support has no series, so its line has a gap.
@@ -312,11 +313,12 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	actual := ofGroup(metrics.MetricOffPolicyActual)
 	actual.legend += " earned"
 	folded(d, "Off-policy estimates", "causes.md#the-policy-or-the-world",
-		lines("Estimated value of the accepted policy", "What the policy of the baseline would have earned per episode (or per step of a block) on current traffic, with its 95% confidence interval (dashed), and what was actually earned. `target_prob`: the accepted policy itself. `action_frequencies`: a policy that takes each action as often as the baseline did. Gaps: too little data for an estimate.", "short",
+		lines("Estimated value of the accepted policy", "What the policy of the baseline would have earned per episode (or per step of a block) on current traffic, with its 95% confidence interval (dashed), and what was actually earned. Accepted policy: an estimate from the logged action probabilities. Action frequencies: a policy that takes each action as often as the baseline did. Gaps: too little data for an estimate.", "short",
 			query{expr: value("estimate"), legend: s.legend("reference")},
 			query{expr: value("low"), legend: s.legend("reference") + " low"},
 			query{expr: value("high"), legend: s.legend("reference") + " high"},
 			actual).
+			WithTransformation(renamed("/target_prob/", "accepted policy")).WithTransformation(renamed("/action_frequencies/", "action frequencies")).
 			OverrideByRegexp("/ (low|high)$/", dashed()).AxisLabel("Return").NoValue(noEstimates),
 		levels("Effective sample size", "Number of episodes (or blocks) of the accepted policy that would be as informative as the observed ones. Below 50, there are no estimates.", "short",
 			ofGroup(metrics.MetricOffPolicyEffective)).AxisLabel("Episodes").Span(quarter).NoValue(noEstimates),
@@ -326,18 +328,18 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 
 func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Detectors of $signal", "detection.md#how-it-works",
-		againstOne("Detector scores", "Score of each detector of $signal. A score of 1 raises an alarm.",
-			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")}).NoValue(noScores),
+		detectorNames(againstOne("Detector scores", "Score of each detector of $signal. A score of 1 raises an alarm.",
+			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")})).NoValue(noScores),
 		againstOne("Highest score by signal", "Highest detector score of each signal of the policy. A score of 1 raises an alarm.",
 			query{expr: "max by (signal) (" + s.of(metrics.MetricDetectorScore) + ")", legend: "{{signal}}"}).NoValue(noScores),
-		paired("Detector statistics vs. thresholds", "Statistic that each detector has accumulated, in its own unit. Dashed: threshold at which it raises an alarm. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
+		detectorNames(paired("Detector statistics vs. thresholds", "Statistic that each detector has accumulated, in its own unit. Dashed: threshold at which it raises an alarm. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorStatistic)+")",
-			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)").AxisLabel("Statistic").NoValue(noScores).Height(tallGraph),
+			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)")).AxisLabel("Statistic").NoValue(noScores).Height(tallGraph),
 		lines("Shift by signal", "Difference between the mean of the last 200 episodes (or blocks) and the mean of the baseline, in standard deviations (SD) of the baseline.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1).NoValue(noBaseline).Height(tallGraph),
-		happened("ADWIN and Page-Hinkley detections", "How often ADWIN and Page-Hinkley detected a drift in $signal. They are shown for comparison only and raise no alarms. Dashed: number of detections expected by chance.", "Detections",
+		detectorNames(happened("ADWIN and Page-Hinkley detections", "How often ADWIN and Page-Hinkley detected a drift in $signal. They are shown for comparison only and raise no alarms. Dashed: number of detections expected by chance.", "Detections",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
-			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
+			query{expr: gaugeChance(s), legend: "{{detector}} by chance"})).
 			Decimals(2).NoValue(noBaseline).OverrideByRegexp("/chance$/", append(dashed(), asLine()...)))
 }
 

@@ -164,6 +164,7 @@ func webhooks(s scope) *timeseries.PanelBuilder {
 	return happened("Webhook deliveries", "Attempts to deliver retrain requests, by target and result. Red: failed attempts, which are retried.", "Attempts",
 		query{expr: counted(s.service(retrain.MetricDeliveries), overPoint, "target", "result") + " > 0", legend: "{{target}} {{result}}"}).
 		NoValue("No deliveries").
+		WithTransformation(renamed("/ refused_address$/", " refused address")).
 		OverrideByRegexp("/ /", shadesOf(red)).
 		OverrideByRegexp("/ delivered$/", shadesOf(green))
 }

@@ -25,7 +25,7 @@ func service(opts Options) *dashboard.DashboardBuilder {
 		WithPanel(delay(s)).
 		WithPanel(inColors(levels("Records read", "Telemetry records that were read, by whether they were accepted.", records,
 			query{expr: perSecond(s.service(ingest.MetricEvents), "result"), legend: "{{result}}"}),
-			[2]string{"accepted", green}, [2]string{"rejected", red}).WithTransformation(renamed("^refused$", "rejected")).NoValue("No records read")).
+			[2]string{"accepted", green}, [2]string{"rejected", red}).WithTransformation(renamed("/^refused$/", "rejected")).NoValue("No records read")).
 		WithPanel(memory(s))
 	serviceTelemetry(d, s)
 	serviceFreshness(d, s)
@@ -81,17 +81,18 @@ func memory(s scope) *timeseries.PanelBuilder {
 
 func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Telemetry", "telemetry.md",
-		inColors(stacked("Rejected records by reason", "Records that were rejected and kept as dead letters, by reason. Not kept: rejected records that could not be stored.", records,
+		inColors(spaced(stacked("Rejected records by reason", "Records that were rejected and kept as dead letters, by reason. Not kept: rejected records that could not be stored.", records,
 			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason") + " > 0", legend: "{{reason}}"},
-			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}), [2]string{"not kept", dark}).NoValue("No records rejected"),
+			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"})), [2]string{"not kept", dark}).NoValue("No records rejected"),
 		inColors(levels("Ignored records by reason", "Valid records that are not judged: duplicates, late steps and summaries, tombstones and control records, values above the maximum number of signals, and records that retention removed before they were read.", records,
 			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason") + " > 0", legend: "{{reason}}"},
 			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason") + " > 0", legend: "skipped: {{reason}}"},
 			query{expr: "sum(rate(" + s.service(assemble.MetricSignalsIgnored) + "[$__rate_interval])) > 0", legend: "too many signals"},
 			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval])) > 0", legend: "removed by retention: {{topic}}"}),
-			[2]string{"too many signals", orange}).NoValue("No records ignored"),
-		stacked("Ended episodes by kind", "Episodes that ended, by how they ended. Abandoned episodes were dropped unfinished.", episodes,
-			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"}).NoValue("No episodes ended"),
+			[2]string{"too many signals", orange}).
+			WithTransformation(renamed("/^(late|group|dropped|skipped: not)_/", "$1 ")).NoValue("No records ignored"),
+		spaced(stacked("Ended episodes by kind", "Episodes that ended, by how they ended. Abandoned episodes were dropped unfinished.", episodes,
+			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"})).NoValue("No episodes ended"),
 		inColors(levels("Open episodes", "Episodes that have started and not ended yet.", "short",
 			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}), [2]string{"open", blue}).AxisLabel("Episodes").NoValue("No episodes"),
 		levels("Partitions by topic", "Partitions of each topic: assigned to an instance, and in total. Partitions that are not assigned are not read.", "short",
@@ -132,20 +133,21 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "State and limits", "operating.md#state",
 		levels("Checkpoint age by topic", "Age of the oldest partition checkpoint of each topic. After a crash, Rewardwatch reads everything since that checkpoint again.", "s",
 			query{expr: "max by (topic) (" + s.service(ingest.MetricCheckpointAge) + ")", legend: "{{topic}}"}).NoValue(noCheckpoints),
-		inColors(levels("Checkpoint size by kind", "Total size of the latest checkpoints of partitions, and of policies (bank).", "bytes",
+		inColors(levels("Checkpoint size by kind", "Total size of the latest checkpoints. Partition: open episodes and offsets. Policy: baselines, detectors and incidents.", "bytes",
 			query{expr: "sum by (kind) (" + s.service(ingest.MetricCheckpointBytes) + ")", legend: "{{kind}}"}),
-			[2]string{"partition", blue}, [2]string{"bank", purple}).NoValue(noCheckpoints),
+			[2]string{"partition", blue}, [2]string{"policy", purple}).WithTransformation(renamed("/^bank$/", "policy")).NoValue(noCheckpoints),
 		inColors(happened("Failures and exceeded limits", "Checkpoints that could not be written or read, series omitted because of `limits.series`, streams not judged because of `limits.streams`, and failed reloads of the configuration.", "Events",
 			query{expr: counted(s.service(ingest.MetricCheckpointFailure), overPoint, "kind") + " > 0", legend: "checkpoint failed: {{kind}}"},
 			query{expr: counted(s.service(metrics.MetricSeriesLimitHits), overPoint) + " > 0", legend: "series omitted"},
 			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint) + " > 0", legend: "streams not judged"},
 			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "reload failed"}),
-			[2]string{"series omitted", yellow}, [2]string{"streams not judged", orange}, [2]string{"reload failed", red}).NoValue("No failures or exceeded limits"),
+			[2]string{"series omitted", yellow}, [2]string{"streams not judged", orange}, [2]string{"reload failed", red}).WithTransformation(renamed("/: bank$/", ": policy")).NoValue("No failures or exceeded limits"),
 		inColors(happened("Late and unjudged episodes", "Episodes (or blocks) that were judged late or not at all. Late: judged after an episode from another partition that ended later. Not judged: no entry in `policies` matches, `limits.streams` was reached, or a newer `policy_version` has replaced this one.", "Episodes",
 			query{expr: counted(s.service(names.MetricLateUnits), overPoint) + " > 0", legend: "late"},
 			query{expr: counted(s.service(names.MetricUnitsDropped), overPoint, "reason") + " > 0", legend: "not judged: {{reason}}"},
 			query{expr: counted(s.service(metrics.MetricUnitsIgnored), overPoint) + " > 0", legend: "not judged: old version"}),
-			[2]string{"late", yellow}, [2]string{"not judged: old version", blue}).NoValue("No late or unjudged episodes"),
+			[2]string{"late", yellow}, [2]string{"not judged: old version", blue}).
+			WithTransformation(renamed("/: (stream|tenant|no)_/", ": $1 ")).NoValue("No late or unjudged episodes"),
 		inColors(levels("Evicted groups", "Groups that are not in memory. Their state is only in the checkpoint.", "short",
 			query{expr: "sum(" + s.service(names.MetricGroupsEvicted) + ")", legend: "evicted"}), [2]string{"evicted", blue}).AxisLabel("Groups").NoValue("No groups"),
 		inColors(happened("Group evictions and reloads", "How often groups were evicted from memory and loaded again. If nearly every episode (or block) reloads its group, increase `limits.memory`.", "Groups",

@@ -49,6 +49,7 @@ function Table({ panel, drawn, width, height }) {
 
 // The component joins frames and forgets what the colors by name depend on.
 function Lines({ panel, drawn, width, height }) {
+  data.cacheFieldDisplayNames(drawn.series); // by which colors are chosen
   for (const frame of drawn.series) {
     for (const field of frame.fields.filter((f) => f.type === data.FieldType.number)) {
       field.config.color = { mode: "fixed", fixedColor: data.getFieldSeriesColor(field, theme).color };
