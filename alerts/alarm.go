@@ -101,12 +101,12 @@ func (a *Alarm) EffectWords(e finding.Effect) string {
 	return e.Words(a.UnitName())
 }
 
-// ForemostWords describes the most important effect as EffectWords does, with the name of the signal.
-func (a *Alarm) ForemostWords() string {
+// ForemostClause describes the most important effect as a clause: in the past tense if the alarm is resolved.
+func (a *Alarm) ForemostClause() string {
 	if a.Resolved {
-		return a.Foremost().PastWordsOf(a.Signal, a.UnitName())
+		return a.Foremost().PastClauseOf(a.Signal, a.UnitName())
 	}
-	return a.Foremost().WordsOf(a.Signal, a.UnitName())
+	return a.Foremost().ClauseOf(a.Signal, a.UnitName())
 }
 
 // Incident groups the alarms of one group of a policy. It leads to one page, and at most one retrain request.

@@ -482,7 +482,7 @@ func TestResolvedAlarmKeepsTheEffectOfItsDrift(t *testing.T) {
 	if a.Effect.CurrentMean != 10 || a.Histogram.Low != 10 {
 		t.Errorf("after it has resolved, the mean is %v and the histogram begins at %v, want 10", a.Effect.CurrentMean, a.Histogram.Low)
 	}
-	if words := a.ForemostWords(); !strings.HasPrefix(words, "mean return then 10, before 21.5") {
+	if words := a.ForemostClause(); !strings.HasPrefix(words, "mean return fell from 21.5 in the baseline to 10 (") {
 		t.Errorf("it says %q", words)
 	}
 }

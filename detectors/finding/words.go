@@ -63,22 +63,47 @@ func (e Effect) PastWords(unit UnitName) string {
 	return e.words(QuantityWords(e.Quantity), unit, past)
 }
 
-// WordsOf is Words with the name of the signal, for pages that show other samples beside it.
-func (e Effect) WordsOf(signal string, unit UnitName) string {
-	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, present))
+// ClauseOf describes the change of a signal as a clause, such as "mean return is now 430, down from 480 in the baseline
+// (-2.5 SD, 66 episodes since the onset)".
+func (e Effect) ClauseOf(signal string, unit UnitName) string {
+	return e.clause(signal, unit, " is now %[1]s, %[3]s from %[2]s in the baseline", " is %s, as in the baseline", [2]string{"up", "down"})
 }
 
-// PastWordsOf is WordsOf for a drift that is over.
-func (e Effect) PastWordsOf(signal string, unit UnitName) string {
-	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, past))
+// PastClauseOf is ClauseOf for a drift that is over.
+func (e Effect) PastClauseOf(signal string, unit UnitName) string {
+	return e.clause(signal, unit, " %[3]s from %[2]s in the baseline to %[1]s", " stayed at %s, as in the baseline", [2]string{"rose", "fell"})
 }
 
-// sinceOnset appends "since the onset" if a quantity was measured.
-func (e Effect) sinceOnset(words string) string {
+// clause formats the current value, that of the baseline and the direction with moved, or the value with unmoved if
+// both look the same.
+func (e Effect) clause(signal string, unit UnitName, moved, unmoved string, directions [2]string) string {
 	if e.Quantity == "" {
-		return words
+		return "not measured"
 	}
-	return words + " since the onset"
+	s, direction := QuantityOf(signal, e.Quantity), directions[0]
+	if e.CurrentMean < e.BaselineMean {
+		direction = directions[1]
+	}
+	if now, was := Figure(e.CurrentMean), Figure(e.BaselineMean); now == was {
+		s += fmt.Sprintf(unmoved, now)
+	} else {
+		s += fmt.Sprintf(moved, now, was, direction)
+	}
+	return s + " (" + strings.Join(e.details(unit), ", ") + ")"
+}
+
+// clearlyWider is the ratio of standard deviations from which a clause names both of them.
+const clearlyWider = 1.5
+
+// details returns the shift in standard deviations, a clear change of the standard deviation, and the number of units.
+func (e Effect) details(unit UnitName) (parts []string) {
+	if e.StandardShift != 0 {
+		parts = append(parts, fmt.Sprintf("%+.3g SD", e.StandardShift))
+	}
+	if a, b := e.CurrentSD, e.BaselineSD; a > 0 && b > 0 && max(a/b, b/a) >= clearlyWider {
+		parts = append(parts, fmt.Sprintf("SD %s instead of %s", Figure(a), Figure(b)))
+	}
+	return append(parts, unit.Count(int64(e.CurrentUnits))+" since the onset")
 }
 
 // tense holds the words that introduce current values and those of the baseline.

@@ -530,8 +530,8 @@ func TestDecidePage(t *testing.T) {
 	}{
 		"nobody":        {map[string]string{"by": " "}, 400, "your name must have 1 to 200 characters"},
 		"no reason":     {map[string]string{"why": ""}, 400, "the reason must have 1 to 1000 characters"},
-		"no decision":   {map[string]string{"decision": ""}, 400, "either approve or reject it"},
-		"other":         {map[string]string{"decision": "resend"}, 400, "either approve or reject it"},
+		"no decision":   {map[string]string{"decision": ""}, 400, "one of approve, reject"},
+		"other":         {map[string]string{"decision": "resend"}, 400, "one of approve, reject"},
 		"no token":      {map[string]string{"token": ""}, 403, "Invalid link: it was not created by this service."},
 		"forged":        {map[string]string{"token": query[:len(query)-2] + "AA"}, 403, "Invalid link: it was not created by this service."},
 		"bad and wrong": {map[string]string{"token": "x", "by": ""}, 403, "Invalid link: it was not created by this service."},

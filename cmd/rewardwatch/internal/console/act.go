@@ -73,7 +73,7 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 	}
 	for _, line := range ordered {
 		if n := len(line.Decided); n > 0 {
-			d.Latest = append(d.Latest, words.Capital(line.Kind)+" request: "+line.Decided[n-1].Text)
+			d.Latest = append(d.Latest, line.Decided[n-1].Of(words.Ordered(line.Kind)))
 		}
 	}
 	d.Latest = append(d.Latest, latest(i)...)
@@ -195,11 +195,11 @@ var confirmations = map[string]string{
 	"mute":                       "The incident is muted.",
 	"unmute":                     "The incident is no longer muted.",
 	"accept":                     "The incident was closed.",
-	"ask":                        "The retraining was requested, and needs no approval.",
+	"ask":                        "The retraining was requested. It needs no approval.",
 	string(retrain.VerbApprove):  "The request was approved.",
 	string(retrain.VerbReject):   "The request was rejected.",
-	string(retrain.VerbWithdraw): "The request was closed.",
-	string(retrain.VerbResend):   "The request will be sent again.",
+	string(retrain.VerbWithdraw): "The request was withdrawn.",
+	string(retrain.VerbResend):   "The request will be delivered again.",
 }
 
 // savedQuery returns the query for a page that confirms a form. A refresh of the page does not repeat the confirmation.

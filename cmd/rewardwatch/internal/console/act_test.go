@@ -83,7 +83,7 @@ func TestDecidingOnARetrainingBesideTheHeadline(t *testing.T) {
 	r.logIn()
 	stale := order("approve rr_waits")
 	stale.Set("seen-rr_waits", "2")
-	wants(t, "a page that is out of date", r.send(http.MethodPost, somePage, stale), 409, "No change: the request is")
+	wants(t, "a page that is out of date", r.send(http.MethodPost, somePage, stale), 409, "Nothing was changed. State of the request: ")
 }
 
 // While a request of the incident waits, another one cannot be asked for.
@@ -126,7 +126,7 @@ func TestActionsThatAreRefused(t *testing.T) {
 		"a passed time": {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, "The end of the mute has passed"},
 		"a past time":   {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, `name="until" value="2026-11-20 10:00"`},
 		"a bad preset":  {"mute soon", nil, nil, 400, "Enter when the mute ends"},
-		"another verb":  {"delete", nil, nil, 400, "either accept or approve"},
+		"another verb":  {"delete", nil, nil, 400, "one of accept, approve"},
 		"another order": {"approve rr_none", nil, nil, 404, "Request not found."},
 		"closed by now": {"accept", nil, &Refusal{Status: 409, Text: "the incident is already closed"}, 409, "The incident is already closed."},
 		"not done":      {"accept", nil, fmt.Errorf("write /secret/path"), 503, "The decision failed. See the service log for details."},
@@ -193,7 +193,7 @@ func TestLongMutesAreQuestioned(t *testing.T) {
 		r.logIn()
 		page := r.send(http.MethodGet, somePage, nil)
 		wants(t, "the page", page, http.StatusOK, "Unmute")
-		if got := strings.Contains(page.Body.String(), "No one will be alerted about this incident for more than 30 days."); got != warns {
+		if got := strings.Contains(page.Body.String(), "No notifications will be sent about this incident for more than 30 days."); got != warns {
 			t.Errorf("a mute of %s: warns %v, want %v", length, got, warns)
 		}
 	}

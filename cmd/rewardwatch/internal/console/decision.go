@@ -174,7 +174,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (f formPart, decision stri
 func (f formPart) check(decision string, known ...string) error {
 	err := errors.Join(words.CheckText("your name", f.By, words.MaxBy), words.CheckText("the reason", f.Why, words.MaxWhy))
 	if !slices.Contains(known, decision) {
-		err = errors.Join(err, fmt.Errorf("either %s it", strings.Join(known, " or ")))
+		err = errors.Join(err, fmt.Errorf("the action must be one of %s", strings.Join(known, ", ")))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s", errNoDecision, strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -230,7 +230,7 @@ func (c *Console) awaitDelivery(ctx context.Context, id string) {
 // logged.
 func (c *Console) refusal(err error) (status int, text string) {
 	if state, wrong := errors.AsType[*ledger.StateError](err); wrong {
-		return http.StatusConflict, "No change: the request is " + state.State.InWords(state.Untracked) + " now."
+		return http.StatusConflict, "Nothing was changed. State of the request: " + state.State.InWords(state.Untracked) + "."
 	}
 	if refused, ok := errors.AsType[*Refusal](err); ok {
 		return refused.Status, sentence(refused)

@@ -239,14 +239,14 @@ func TestWhatIsDecided(t *testing.T) {
 		"resend":        {"rr_back", "resend", 0, nil, nil, 303, "", ledger.StateOpen},
 		"nobody":        {"rr_waits", "approve", 1, func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must have 1 to 200", ""},
 		"no reason":     {"rr_waits", "approve", 1, func(f url.Values) { f.Del("why") }, nil, 400, "the reason must have 1 to 1000", ""},
-		"nothing":       {"rr_waits", "", 1, nil, nil, 400, "either approve or reject or withdraw or resend it", ""},
-		"another":       {"rr_waits", "delete", 1, nil, nil, 400, "either approve or reject or withdraw or resend it", ""},
+		"nothing":       {"rr_waits", "", 1, nil, nil, 400, "one of approve, reject, withdraw, resend", ""},
+		"another":       {"rr_waits", "delete", 1, nil, nil, 400, "one of approve, reject, withdraw, resend", ""},
 		"large":         {"rr_waits", "approve", 1, func(f url.Values) { f.Set("why", strings.Repeat("x", MaxForm)) }, nil, 400, "The form cannot be read.", ""},
 		"kept":          {"rr_waits", "approve", 1, func(f url.Values) { f.Del("by") }, nil, 400, `name="why" value="the new prices are known"`, ""},
-		"moved":         {"rr_waits", "reject", 2, nil, nil, 409, "No change: the request is awaiting approval now.", ""},
-		"nothing seen":  {"rr_waits", "reject", 1, func(f url.Values) { f.Del("seen") }, nil, 409, "No change: the request is", ""},
+		"moved":         {"rr_waits", "reject", 2, nil, nil, 409, "Nothing was changed. State of the request: awaiting approval.", ""},
+		"nothing seen":  {"rr_waits", "reject", 1, func(f url.Values) { f.Del("seen") }, nil, 409, "Nothing was changed. State of the request: ", ""},
 		"unknown":       {"rr_none", "approve", 1, nil, nil, 404, "Request not found.", ""},
-		"wrong state":   {"rr_missed", "approve", 4, nil, &ledger.StateError{Request: "rr_missed", State: ledger.StateMissed, To: ledger.StateOpen}, 409, "the request is missed now", ""},
+		"wrong state":   {"rr_missed", "approve", 4, nil, &ledger.StateError{Request: "rr_missed", State: ledger.StateMissed, To: ledger.StateOpen}, 409, "State of the request: missed.", ""},
 		"gone":          {"rr_waits", "approve", 1, nil, fmt.Errorf("request rr_waits: %w", retrain.ErrTargetDisabled), 409, "its target responded with 410 Gone and is disabled until its name or URL changes", ""},
 		"no target":     {"rr_waits", "approve", 1, nil, fmt.Errorf("%w: trainer", retrain.ErrUnknownTarget), 409, "no longer configured", ""},
 		"another open":  {"rr_back", "resend", 0, nil, fmt.Errorf("%w: rr_waits", retrain.ErrUnfinished), 409, "The policy has another unfinished request: rr_waits.", ""},
@@ -292,7 +292,7 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 	other := decision("reject", 1)
 	other.Set("by", "bob")
 	w := r.send(http.MethodPost, "/retrain/rr_waits", other)
-	wants(t, "another decision", w, 409, "No change: the request is open now.")
+	wants(t, "another decision", w, 409, "Nothing was changed. State of the request: open.")
 	wants(t, "it", w, 409, "by <b><bdi>ann</bdi></b>") // the page says who was first
 	if r.desk.decided != 1 {
 		t.Errorf("decided %d times", r.desk.decided)

@@ -10,7 +10,7 @@ import (
 
 // donePart summarizes the actions on an incident so far, below its headline.
 type donePart struct {
-	Alert, AlertClass string // "" for a closed incident
+	Alert, AlertClass string
 	Retraining        []requestLine
 	Why               string // why there is no request
 }
@@ -18,9 +18,7 @@ type donePart struct {
 // donePart returns the actions on an incident so far. Call it after tellOrders.
 func (c *Console) donePart(i *alerts.Incident, d *incidentPage) donePart {
 	out := donePart{Retraining: d.Ordered}
-	if !i.Closed {
-		out.Alert, out.AlertClass = words.Alerted(i, c.view.Delivery(i.ID))
-	}
+	out.Alert, out.AlertClass = words.Alerted(i, c.view.Delivery(i.ID))
 	if len(d.Ordered) > 0 {
 		return out
 	}
@@ -48,8 +46,8 @@ func (c *Console) tellPeople(ctx context.Context, line *requestLine, q ledger.Re
 // peopleFrom reads from a history the name of the person who asked, and people's decisions. The decision that ended the
 // request determines its standing.
 func (l *requestLine) peopleFrom(q ledger.Request, history []ledger.StateChange) {
-	if q.OriginKind == ledger.OriginPerson && len(history) > 0 && history[0].By != "" {
-		l.Asked = history[0].By
+	if asked, is := words.AskedFor(q, history); is {
+		l.Asked, l.asked = history[0].By, []words.Decided{asked}
 	}
 	l.Decided = words.RequestDecisions(history)
 	if n := len(l.Decided); n > 0 && (l.state == ledger.StateRejected || l.state == ledger.StateWithdrawn) {

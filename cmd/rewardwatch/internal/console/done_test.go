@@ -25,11 +25,11 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 		change   func(*alerts.Incident)
 		want     string
 	}{
-		"rules":         {alerts.Delivery{}, nil, "Rewardwatch did not send an alert, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
-		"not delivered": {alerts.Delivery{State: alerts.Undelivered}, nil, "Not delivered: Alertmanager has not accepted it yet. No one was alerted."},
-		"delivered":     {alerts.Delivery{State: alerts.Delivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, which sends the notifications."},
-		"news to come":  {alerts.Delivery{State: alerts.Undelivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, but not the latest change."},
-		"muted":         {alerts.Delivery{State: alerts.Delivered, Since: someTime}, muted, "Muted until 2026-11-20 11:00:05 UTC by ann. No one is alerted until then."},
+		"rules":         {alerts.Delivery{}, nil, "Rewardwatch does not send an alert, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
+		"not delivered": {alerts.Delivery{State: alerts.Undelivered}, nil, "Not delivered: Alertmanager has not accepted the alert yet, so no one has been notified."},
+		"delivered":     {alerts.Delivery{State: alerts.Delivered, Since: someTime}, nil, "Alertmanager accepted the alert at 2026-11-20 10:00:05 UTC and sends the notifications."},
+		"news to come":  {alerts.Delivery{State: alerts.Undelivered, Since: someTime}, nil, "Alertmanager accepted the alert at 2026-11-20 10:00:05 UTC, but not its latest update."},
+		"muted":         {alerts.Delivery{State: alerts.Delivered, Since: someTime}, muted, "Muted until 2026-11-20 11:00:05 UTC by ann. No notifications are sent until then."},
 	} {
 		r := newRig(t)
 		r.view.delivery = tt.delivery
@@ -41,18 +41,39 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 		wants(t, name, r.send(http.MethodGet, somePage, nil), 200, "<dt>Alert</dt>")
 		wants(t, name, r.send(http.MethodGet, somePage, nil), 200, string(times(tt.want)))
 	}
-	r := newRig(t)
-	closed := r.view.incidents[0]
-	if w := r.send(http.MethodGet, "/incidents/"+closed.ID, nil); !closed.Closed || strings.Contains(w.Body.String(), "<dt>Alert</dt>") {
-		t.Error("a closed incident has an alert")
+}
+
+// Below the headline of a closed incident, the page says when its alert was active.
+func TestTheAlertOfAClosedIncidentIsPast(t *testing.T) {
+	const active = "The alert was active from 2026-11-20 08:30:05 UTC until 2026-11-20 09:35:05 UTC"
+	for name, tt := range map[string]struct {
+		state     alerts.DeliveryState
+		decisions []alerts.Decision
+		want      string
+	}{
+		"rules": {alerts.ByRules, nil, active + ". Rewardwatch did not send it, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
+		"sent":  {alerts.Undelivered, nil, active + ".</dd>"},
+		"muted": {alerts.Undelivered, []alerts.Decision{{Kind: alerts.Muted, By: "ann"}, {Kind: alerts.Unmuted, By: "ann"}}, active + ", and muted for part of that time.</dd>"},
+	} {
+		r := newRig(t)
+		r.view.delivery = alerts.Delivery{State: tt.state}
+		i := closed(someIncident())
+		i.MutedUntil, i.Decisions = time.Time{}, tt.decisions
+		r.view.incidents = []alerts.Incident{i}
+		text, tag, _ := strings.Cut(tt.want, "</dd>")
+		want := string(times(text))
+		if strings.HasSuffix(tt.want, "</dd>") {
+			want += "</dd>" + tag
+		}
+		wants(t, name, r.send(http.MethodGet, "/incidents/"+i.ID, nil), 200, want)
 	}
 }
 
 func TestWhoAskedForARetraining(t *testing.T) {
 	for kind, want := range map[ledger.OriginKind]string{
-		ledger.OriginIncident: "requested by <bdi>a trigger</bdi>",
-		ledger.OriginSchedule: "requested by <bdi>a schedule</bdi>",
-		ledger.OriginPerson:   "requested by <bdi>carol</bdi>",
+		ledger.OriginIncident: "Requested by <bdi>a trigger</bdi>",
+		ledger.OriginSchedule: "Requested by <bdi>a schedule</bdi>",
+		ledger.OriginPerson:   "Requested by <bdi>carol</bdi>",
 	} {
 		r := newRig(t)
 		at := r.desk.find("rr_waits")
@@ -60,13 +81,18 @@ func TestWhoAskedForARetraining(t *testing.T) {
 		r.desk.history["rr_waits"][0].By = "carol"
 		wants(t, "the incident", r.send(http.MethodGet, somePage, nil), 200, want)
 		wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, want)
+		r.desk.history["rr_waits"][0].Reason = "the catalogue is new"
+		asked := strings.Contains(r.send(http.MethodGet, somePage, nil).Body.String(), "<li>Retraining requested by carol at "+string(times("2026-11-20 09:00:05 UTC"))+": the catalogue is new</li>")
+		if asked != (kind == ledger.OriginPerson) {
+			t.Errorf("%s: a decision by carol is shown: %v", kind, asked)
+		}
 	}
 }
 
 // The button of a request that has been sent says what it does.
 func TestButtonsSayWhatTheyDo(t *testing.T) {
 	for state, want := range map[ledger.State][2]string{
-		ledger.StateAwaitingApproval: {">Approve</button>", "reject a request that should not happen, and withdraw one that is no longer needed."},
+		ledger.StateAwaitingApproval: {">Approve</button>", "reject a request that should not happen; withdraw one that is no longer needed."},
 		ledger.StateDelivered:        {">Deliver again</button>", "if the target lost it."},
 		ledger.StateRunning:          {">Stop tracking</button>", "does not stop the job."},
 		ledger.StateDeadLetter:       {">Deliver again</button>", "The target did not accept the request."},
@@ -93,26 +119,29 @@ func TestButtonsSayWhatTheyDo(t *testing.T) {
 func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 	r := newRig(t)
 	for _, step := range []struct {
-		to             ledger.State
-		by, why, wants string
+		to                   ledger.State
+		by, why, wants, list string
 	}{
-		{ledger.StateOpen, "ann", "new prices", "Approved by ann at 2026-11-20 10:00:05 UTC: new prices"},
-		{ledger.StateDelivered, ledger.ByService, "", "Approved by ann"},
-		{ledger.StateOpen, "bob", "lost", "Delivery repeated by bob at 2026-11-20 10:00:05 UTC: lost"},
-		{ledger.StateDelivered, ledger.ByService, "", "Delivery repeated by bob"},
-		{ledger.StateRejected, "sam", "trying", "Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run"},
+		{ledger.StateOpen, "ann", "new prices", "Approved by ann at 2026-11-20 10:00:05 UTC: new prices", "Retraining approved by ann at 2026-11-20 10:00:05 UTC: new prices"},
+		{ledger.StateDelivered, ledger.ByService, "", "Approved by ann", "Retraining approved by ann"},
+		{ledger.StateOpen, "bob", "lost", "Delivery repeated by bob at 2026-11-20 10:00:05 UTC: lost", "Retraining delivered again by bob at 2026-11-20 10:00:05 UTC: lost"},
+		{ledger.StateDelivered, ledger.ByService, "", "Delivery repeated by bob", "Retraining delivered again by bob"},
+		{
+			ledger.StateRejected, "sam", "trying", "Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run",
+			"Tracking of the retraining stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run",
+		},
 	} {
 		r.desk.move("rr_waits", step.to, step.by, step.why)
 		wants(t, "the incident", r.send(http.MethodGet, somePage, nil), 200, string(times(step.wants)))
 		wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "<bdi>"+string(times(step.wants)))
-		wants(t, "its list of decisions", r.send(http.MethodGet, somePage, nil), 200, "<li>Retrain request: "+string(times(step.wants)))
+		wants(t, "its list of decisions", r.send(http.MethodGet, somePage, nil), 200, "<li>"+string(times(step.list)))
 	}
-	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "a trigger</bdi>. <bdi>"+string(times("Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
+	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "</time>. <bdi>"+string(times("Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
 	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, ">no longer tracked</span>")
 	wants(t, "the ledger", r.send(http.MethodGet, "/retrain", nil), 200, ">no longer tracked</span>")
 	wants(t, "the ledger's filter", r.send(http.MethodGet, "/retrain", nil), 200, `<option value="rejected">rejected or no longer tracked</option>`)
 	r.logIn()
-	wants(t, "another decision", r.send(http.MethodPost, "/retrain/rr_waits", decision("reject", 1)), 409, "No change: the request is no longer tracked now.")
+	wants(t, "another decision", r.send(http.MethodPost, "/retrain/rr_waits", decision("reject", 1)), 409, "Nothing was changed. State of the request: no longer tracked.")
 	r = newRig(t)
 	q := &r.desk.requests[r.desk.find("rr_waits")]
 	r.desk.move("rr_waits", ledger.StateRejected, "sam", "not now")

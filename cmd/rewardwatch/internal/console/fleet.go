@@ -31,14 +31,15 @@ type fleetData struct {
 	NotReady string // "" if ready
 	NoLedger bool
 	open
-	Counts       []stateCount
-	Rows         []fleetRow
-	Unit         finding.UnitName // of all rows
-	Found, First int              // number of policies found, and number of the first row
-	Previous     string           // links to other pages, "" if there is none
-	Next         string
-	Empty        bool   // no policy is watched yet
-	Baselines    string // number of groups with a baseline, "" if all have one
+	Counts      []stateCount
+	Rows        []fleetRow
+	Unit        finding.UnitName // of all rows
+	Found       int              // number of policies found
+	First, Last int              // numbers of the first and the last row
+	Previous    string           // links to other pages, "" if there is none
+	Next        string
+	Empty       bool   // no policy is watched yet
+	Baselines   string // number of groups with a baseline, "" if all have one
 }
 
 // open lists unresolved problems: first those that need attention, then those in progress.
@@ -129,7 +130,7 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 	if of := finding.ProgressOf(summaries); of.Groups > 1 && of.Accepted < of.Groups {
 		d.Baselines = fmt.Sprintf("%d of %d groups have an accepted baseline", of.Accepted, of.Groups)
 		if of.Provisional > 0 {
-			d.Baselines += fmt.Sprintf(", and %d a provisional one", of.Provisional)
+			d.Baselines += fmt.Sprintf(" (provisional: %d)", of.Provisional)
 		}
 	}
 	rows := fleetRows(summaries, incidents, faults, c.now())
@@ -149,8 +150,8 @@ func (d *fleetData) cut(rows []fleetRow, page string) {
 	last := max(0, (len(rows)-1)/fleetPage)
 	at, _ := strconv.Atoi(page)
 	at = min(max(at-1, 0), last)
-	d.First = at*fleetPage + 1
-	d.Rows = rows[at*fleetPage : min(len(rows), (at+1)*fleetPage)]
+	d.First, d.Last = at*fleetPage+1, min(len(rows), (at+1)*fleetPage)
+	d.Rows = rows[at*fleetPage : d.Last]
 	units := make([]finding.UnitName, len(d.Rows))
 	for i := range d.Rows {
 		units[i] = d.Rows[i].unit
@@ -247,7 +248,7 @@ func (c *Console) unmended(ctx context.Context, incidents []alerts.Incident) map
 		}
 		switch last := own[len(own)-1]; last.State {
 		case ledger.StateInconclusive, ledger.StateFailed, ledger.StateMissed, ledger.StateExpired, ledger.StateDeadLetter:
-			out[i.ID] = strings.ToLower(words.Ordered(string(last.Kind))) + " " + words.StateOf(last)
+			out[i.ID] = strings.ToLower(words.Ordered(string(last.Kind))) + " " + words.Standing(last)
 		}
 	}
 	return out
@@ -271,13 +272,13 @@ func incidentLine(i *alerts.Incident, now time.Time) attention {
 		a.Guard, a.What = g.State, g.Why
 	} else if len(i.Alarms) > 0 {
 		alarm := i.Headline()
-		a.What = alarm.ForemostWords()
+		a.What = alarm.ForemostClause()
 		if alarm.Effect.Quantity == "" {
 			a.What = alarm.Signal + ": " + a.What
 		}
 		others := slices.DeleteFunc(signalsOf(i), func(signal string) bool { return signal == alarm.Signal })
 		if len(others) > 0 {
-			a.What += "; also " + words.Listed(others)
+			a.What += "; also affected: " + words.Listed(others)
 		}
 	}
 	return a

@@ -48,7 +48,7 @@ func TestFleetPutsFirstWhatIsWrong(t *testing.T) {
 	if r := d.Rows[2]; r.State != "warming up" || r.Note != "312 of 500 episodes" || r.Score.Text != "" || r.Kept != "" {
 		t.Errorf("%+v", r)
 	}
-	if len(d.Incidents) != 1 || len(d.Faults) != 1 || d.Faults[0].What != "return: constant" || !strings.HasPrefix(d.Incidents[0].What, "mean return now 7.6") {
+	if len(d.Incidents) != 1 || len(d.Faults) != 1 || d.Faults[0].What != "return: constant" || !strings.HasPrefix(d.Incidents[0].What, "mean return is now 7.6, down from 10 in the baseline") {
 		t.Errorf("incidents %+v, faults %+v", d.Incidents, d.Faults)
 	}
 	counted := map[string]int{}
@@ -124,7 +124,7 @@ func TestPagesAgreeOnAnIncident(t *testing.T) {
 		t.Errorf("a muted incident needs attention: %+v", d.Incidents)
 	}
 	line := d.Muted[0]
-	if !strings.HasPrefix(line.What, "mean return now 7.6") || !strings.HasSuffix(line.What, "; also action") || listed.Effect != "mean return 10 → 7.6" {
+	if !strings.HasPrefix(line.What, "mean return is now 7.6, down from 10 in the baseline") || !strings.HasSuffix(line.What, "; also affected: action") || listed.Effect != "mean return 10 → 7.6" {
 		t.Errorf("the fleet tells of %s, the list of %s", line.What, listed.Effect)
 	}
 	if at := page.Incidents[0].Since; line.Since != at || d.Rows[0].Since != at || page.Group.Since != at || page.Group.Incident.Since != at || at.Ago != "1 h ago" {
@@ -232,7 +232,7 @@ func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 		ID: "rr_1", Policy: "policy-0000", State: ledger.StateAwaitingApproval, Recipe: "ranker", OpenedAt: someTime, DueAt: someTime.Add(time.Hour),
 	}}}
 	body := get(consoleOf(v, kept), "/").Body.String()
-	for _, want := range []string{`href="./retrain/rr_1"`, string(times("approval (times out at 2026-11-20 11:00:05 UTC)")), "badge telemetry-fault"} {
+	for _, want := range []string{`href="./retrain/rr_1"`, string(times("approval (expires at 2026-11-20 11:00:05 UTC)")), "badge telemetry-fault"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q the page is %s", want, body)
 		}
@@ -276,7 +276,7 @@ func TestWhatIsCutIsCounted(t *testing.T) {
 		t.Errorf("%d requests are shown", got)
 	}
 	page := get(c, "/policies/drifts-0").Body.String()
-	for _, want := range []string{`<a href="./../incidents?text=drifts-0">All incidents`, `<a href="./../retrain?policy=drifts-0">All requests`} {
+	for _, want := range []string{`<a href="./../incidents?text=drifts-0">Show all incidents`, `<a href="./../retrain?policy=drifts-0">Show all requests`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("without %q the page is %s", want, page)
 		}
@@ -309,7 +309,7 @@ func TestFleetCountsBaselines(t *testing.T) {
 		t.Error(got)
 	}
 	v.summaries[0].Groups[0].Baseline.Provisional = true
-	if got := fleetOf(v, "").Baselines; got != "2 of 4 groups have an accepted baseline, and 1 a provisional one" {
+	if got := fleetOf(v, "").Baselines; got != "2 of 4 groups have an accepted baseline (provisional: 1)" {
 		t.Error(got)
 	}
 }

@@ -29,7 +29,7 @@ func TestThePageOfAGuard(t *testing.T) {
 	wants(t, "the page", page, 200, "Guard unsafe tripped at")
 	wants(t, "the page", page, 200, "steps with action drop: 7.5% of 700 steps (limit 1%)")
 	wants(t, "the page", page, 200, "Release unsafe")
-	for _, no := range []string{"What drifted", "was not measured", "Which detectors agree", "offsets none", "90% confidence"} {
+	for _, no := range []string{"What drifted", "was not measured", "Agreeing detectors", "offsets none", "90% confidence"} {
 		if strings.Contains(page.Body.String(), no) {
 			t.Errorf("the page of a guard says %q", no)
 		}

@@ -186,7 +186,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 	d.OfOnset, d.Causes, d.Mix = ofOnset(i), causeParts(i), words.MixOf(i)
 	d.Statistics = d.statistics()
 	for _, decision := range i.Decisions {
-		d.Decisions = append(d.Decisions, words.Decided{At: decision.At, Text: decision.String()})
+		d.Decisions = append(d.Decisions, words.Decided{At: decision.At, Text: words.Decision(decision)})
 	}
 	return d
 }
@@ -200,7 +200,7 @@ func firingFirst(i *alerts.Incident, most int) (alarms []*alerts.Alarm, left int
 	slices.SortStableFunc(alarms, func(a, b *alerts.Alarm) int {
 		switch {
 		case a.Resolved && b.Resolved:
-			return cmp.Compare(b.ResolvedAt.Ordinal, a.ResolvedAt.Ordinal)
+			return cmp.Or(cmp.Compare(b.ResolvedAt.Ordinal, a.ResolvedAt.Ordinal), cmp.Compare(signals.Rank(a.Signal), signals.Rank(b.Signal)))
 		case a.Resolved:
 			return 1
 		case b.Resolved:
@@ -265,7 +265,7 @@ func drifted(i *alerts.Incident) string {
 		named := i.Headline()
 		e := named.Foremost()
 		if e.Quantity != "" && plots.Finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
-			s.WriteString(words.Capital(named.ForemostWords()) + ". ")
+			s.WriteString("The " + named.ForemostClause() + ". ")
 		}
 	}
 	return s.String()
@@ -556,8 +556,8 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		line := requestLineOf(q)
 		c.tellPeople(ctx, &line, q)
 		d.Ordered = append(d.Ordered, line)
-		for _, decided := range line.Decided {
-			d.Decisions = append(d.Decisions, words.Decided{At: decided.At, Text: words.Capital(line.Kind) + " request: " + decided.Text})
+		for _, decided := range slices.Concat(line.asked, line.Decided) {
+			d.Decisions = append(d.Decisions, words.Decided{At: decided.At, Text: decided.Of(words.Ordered(line.Kind))})
 		}
 	}
 	slices.SortStableFunc(d.Decisions, func(a, b words.Decided) int { return a.At.Compare(b.At) })

@@ -120,7 +120,7 @@ func lineOf(i *alerts.Incident) listedIncident {
 func incidentState(i *alerts.Incident) (state, class string) {
 	switch d, ended := i.Ended(); {
 	case ended:
-		return string(d.Kind), "ok"
+		return words.EndedBy(d.Kind), "ok"
 	case i.Closed:
 		return "closed", "ok"
 	case i.IsMuted():

@@ -44,8 +44,10 @@ type requestLine struct {
 	Waits                        bool            // whether it waits for a person
 	Retried                      bool            // whether its delivery has failed so far
 	Decided                      []words.Decided // decisions by people, oldest first; only if the history was read
+	Standing                     string          // state as the predicate of a sentence
 
 	state ledger.State
+	asked []words.Decided // by the person who opened the request; empty if no person did
 }
 
 func (c *Console) ledger(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +127,7 @@ func requestLineOf(q ledger.Request) requestLine {
 	out := requestLine{
 		ID: q.ID, Path: url.PathEscape(q.ID), Policy: q.Policy, PolicyPath: segment(q.Policy), Kind: string(q.Kind),
 		State: words.StateOf(q), Class: requestClass(q.State), Stands: words.Capital(q.Reason), Recipe: q.Recipe, Asked: words.AskedBy(q),
-		Opened: words.Stamp(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
+		Opened: words.Stamp(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, Standing: words.Standing(q), state: q.State,
 	}
 	if out.Stands != "" && (q.State == ledger.StateRejected || q.State == ledger.StateWithdrawn) {
 		out.Stands = words.Capital(out.State) + ": " + q.Reason // often a person's words

@@ -49,7 +49,7 @@ func (o onsets) laterText(unit finding.UnitName) string {
 	if len(o.later) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Later: %s, from %s", words.Listed(o.later), o.from.Moment(unit))
+	return fmt.Sprintf("%s drifted later, from %s", words.Listed(o.later), o.from.Moment(unit))
 }
 
 // signalsOf returns the signals that drift, or all that have drifted if none drifts any more, ordered by rank.
@@ -89,7 +89,7 @@ func ofOnset(i *alerts.Incident) string {
 	for k := range i.Alarms {
 		if a := &i.Alarms[k]; !a.LaterThan(i) && slices.EqualFunc(a.Causes, i.Causes, same) {
 			if later := onsetsOf(i).laterText(i.UnitName()); later != "" {
-				return fmt.Sprintf("This is about the onset at %s. %s.", i.Earliest().Onset.Moment(i.UnitName()), later)
+				return fmt.Sprintf("The causes below explain the onset at %s; %s.", i.Earliest().Onset.Moment(i.UnitName()), later)
 			}
 			return ""
 		}
@@ -103,7 +103,7 @@ func (p alarmPart) endedWith(i *alerts.Incident, a *alerts.Alarm) alarmPart {
 	if !ended || d.Kind == alerts.Released || !i.Closed || !a.Resolved || a.ResolvedAt.Ordinal < i.ClosedAt.Ordinal {
 		return p
 	}
-	p.Class, p.State, p.Replaced = "warming-up", "baseline reset", "The baseline was replaced because of a retraining or a manual reset. The signal did not return to the old one."
+	p.Class, p.State, p.Replaced = "warming-up", words.EndedBy(alerts.Reset), "The baseline was replaced because of a retraining or a manual reset. The signal did not return to the old baseline."
 	if d.Kind == alerts.Accepted {
 		p.State, p.Replaced = "accepted", "The change was accepted as the new normal. The signal did not return to the old baseline."
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -36,15 +37,15 @@ func TestHeadlineTellsLaterSignalsApart(t *testing.T) {
 		i    alerts.Incident
 		want string
 	}{
-		"open":            {open, "return has drifted from the baseline since 2026-11-20 08:00:05 UTC. Later: action, from 2026-11-20 08:12:05 UTC. "},
-		"closed":          {over, "return and outcome.conversion drifted from the baseline, starting at 2026-11-20 08:00:05 UTC. Later: action, from 2026-11-20 08:12:05 UTC. "},
+		"open":            {open, "return has drifted from the baseline since 2026-11-20 08:00:05 UTC. action drifted later, from 2026-11-20 08:12:05 UTC. "},
+		"closed":          {over, "return and outcome.conversion drifted from the baseline, starting at 2026-11-20 08:00:05 UTC. action drifted later, from 2026-11-20 08:12:05 UTC. "},
 		"only later ones": {lasting, "action has drifted from the baseline since 2026-11-20 08:12:05 UTC. "},
 		"none later":      {someIncident(), "return has drifted from the baseline since 2026-11-20 08:00:05 UTC. "},
 	} {
 		if got := lead(&c.i, ""); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if got := lead(&c.i, ""); name == "none later" && strings.Contains(got, "Later") {
+		if got := lead(&c.i, ""); name == "none later" && strings.Contains(got, "later") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -74,8 +75,8 @@ func TestEvidenceSaysOfWhichOnset(t *testing.T) {
 	v.incidents = []alerts.Incident{i}
 	page := get(consoleOf(v, nil), "/incidents/"+i.ID)
 	for _, want := range []string{
-		string(times("This is about the onset at 2026-11-20 08:00:05 UTC. Later: action, from 2026-11-20 08:12:05 UTC.")),
-		`<dt>policy</dt><dd><bdi>v1</bdi> <span class="none">unchanged</span><br>later <b><bdi>v2</bdi></b>`,
+		string(times("The causes below explain the onset at 2026-11-20 08:00:05 UTC; action drifted later, from 2026-11-20 08:12:05 UTC.")),
+		`<dt>policy</dt><dd><bdi>v1</bdi> <span class="none">(unchanged)</span><br>later <b><bdi>v2</bdi></b>`,
 	} {
 		if !strings.Contains(page.Body.String(), want) {
 			t.Errorf("the page lacks %q", want)
@@ -109,7 +110,7 @@ func TestPageTellsThatADriftIsOver(t *testing.T) {
 func TestAlarmsOfAResetAreNotResolved(t *testing.T) {
 	i := closed(someIncident())
 	i.Alarms[1].ResolvedAt.Ordinal--
-	for kind, want := range map[alerts.DecisionKind]string{alerts.Reset: "baseline reset", alerts.Accepted: "accepted", alerts.Commented: "resolved"} {
+	for kind, want := range map[alerts.DecisionKind]string{alerts.Reset: "baseline replaced", alerts.Accepted: "accepted", alerts.Commented: "resolved"} {
 		i.Decisions = []alerts.Decision{{Kind: kind, By: "ann", Why: "new prices"}}
 		states := map[string]string{}
 		for _, a := range storyOf(&i).Alarms {
@@ -155,7 +156,7 @@ func TestDecisionsAreInOrder(t *testing.T) {
 	for _, decision := range page.Decisions {
 		by = append(by, decision.Text[:strings.Index(decision.Text, " at ")])
 	}
-	if want := []string{"muted by ann", "Retrain request: Approved by bob", "commented by ann"}; !slices.Equal(by, want) {
+	if want := []string{"Muted until 2026-11-20 09:10:05 UTC by ann", "Retraining approved by bob", "Commented by ann"}; !slices.Equal(by, want) {
 		t.Errorf("%q, want %q", by, want)
 	}
 }
@@ -173,7 +174,7 @@ func TestMutedIncidentWithoutSuccessNeedsAttention(t *testing.T) {
 		if len(fleet.Incidents) == 1 != attention || len(fleet.Muted) == 1 == attention {
 			t.Errorf("%s: %d incidents need attention, %d are muted", state, len(fleet.Incidents), len(fleet.Muted))
 		}
-		if attention && !strings.HasSuffix(fleet.Incidents[0].What, "; retraining "+string(state)) {
+		if attention && !strings.HasSuffix(fleet.Incidents[0].What, "; retraining "+words.Standing(ledger.Request{State: state})) {
 			t.Errorf("%s: %q", state, fleet.Incidents[0].What)
 		}
 	}

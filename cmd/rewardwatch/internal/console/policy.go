@@ -16,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -241,8 +242,9 @@ func (c *Console) groupData(s standing, known known) *groupData {
 	}
 	streams := worstFirst(g.Streams)
 	d.Chart = plots.ChartOf(c.view.Course(g.Group), d.Unit, streams, known.incidents[g.Group])
-	for i := range streams[:min(len(streams), maxCards)] {
-		d.Streams = append(d.Streams, cardOf(&streams[i], d.Unit))
+	cards := byImportance(g.Streams)
+	for i := range cards[:min(len(cards), maxCards)] {
+		d.Streams = append(d.Streams, cardOf(&cards[i], d.Unit))
 	}
 	d.Hidden = max(0, len(streams)-maxCards)
 	d.addActions(g)
@@ -252,7 +254,7 @@ func (c *Console) groupData(s standing, known known) *groupData {
 // addPast adds the charts of the signals.
 func (c *Console) addPast(ctx context.Context, d *groupData, s standing, known known) {
 	p := c.pastOf(ctx, s.summary.Group, d.Unit)
-	streams := worstFirst(s.summary.Streams)
+	streams := byImportance(s.summary.Streams)
 	for i := range d.Streams {
 		var baseline *plots.Level
 		if b := streams[i].Baseline; b.Units > 0 {
@@ -277,9 +279,24 @@ func warmUpText(g *finding.GroupSummary) string {
 	return strings.Join(parts, "; ")
 }
 
+// byImportance sorts streams by state, then by the rank of their signals, and then by name. Scores do not matter:
+// otherwise cards would trade places whenever the page is refreshed.
+func byImportance(streams []finding.StreamSummary) []finding.StreamSummary {
+	rank := stateRanks()
+	out := slices.Clone(streams)
+	slices.SortStableFunc(out, func(a, b finding.StreamSummary) int {
+		return cmp.Or(rank[a.State]-rank[b.State], cmp.Compare(signals.Rank(a.Signal), signals.Rank(b.Signal)), cmp.Compare(a.Signal, b.Signal))
+	})
+	return out
+}
+
+func stateRanks() map[finding.State]int {
+	return map[finding.State]int{finding.Drift: 0, finding.TelemetryFault: 1, finding.WarmingUp: 2, finding.OK: 2}
+}
+
 // worstFirst sorts streams by state, and then by score.
 func worstFirst(streams []finding.StreamSummary) []finding.StreamSummary {
-	rank := map[finding.State]int{finding.Drift: 0, finding.TelemetryFault: 1, finding.WarmingUp: 2, finding.OK: 2}
+	rank := stateRanks()
 	out := slices.Clone(streams)
 	slices.SortStableFunc(out, func(a, b finding.StreamSummary) int {
 		x, _ := words.Score(&a)
@@ -297,14 +314,14 @@ func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 	if x, any := words.Score(s); any {
 		card.Score = scoreBar(x)
 		if x < 1 && s.State == finding.Drift && card.Missing == "" {
-			card.Missing = "The score is below the threshold again. The alarm resolves once the score has stayed low."
+			card.Missing = "The score has fallen below the threshold. The alarm resolves if the score stays low."
 		}
 	}
 	if s.Baseline.Units > 0 {
 		card.Baseline = distributionText(s.Baseline)
 	}
 	if s.Current.Units > 0 {
-		card.Current, card.Last = distributionText(s.Current), "Last "+unit.Count(int64(s.Current.Units))
+		card.Current, card.Last = distributionText(s.Current), "Most recent "+unit.Count(int64(s.Current.Units))
 	}
 	if s.Baseline.Units > 0 && s.Current.Units > 0 {
 		card.Shift = fmt.Sprintf("%+.2f SD", s.Effect)
@@ -322,7 +339,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	if len(s.Dropped) == 0 || len(s.Armed) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d tests inactive", len(s.Dropped), s.Branches+len(s.Dropped))
+	text := fmt.Sprintf("Inactive tests: %d of %d", len(s.Dropped), s.Branches+len(s.Dropped))
 	var next *finding.DroppedBranch
 	for i := range s.Dropped {
 		if d := &s.Dropped[i]; d.Units > 0 && (next == nil || d.Units < next.Units) {
@@ -332,7 +349,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	if next == nil {
 		return text
 	}
-	return fmt.Sprintf("%s: the baseline is too small. The next one, %s, requires about %s %s", text, next.Branch, words.Grouped(int64(next.Units)), unit.Many())
+	return fmt.Sprintf("%s, because the baseline is too small. The next test (%s) requires about %s %s", text, next.Branch, words.Grouped(int64(next.Units)), unit.Many())
 }
 
 // points returns the difference of two shares in percentage points, as that of the percentages shown.
@@ -359,6 +376,6 @@ func (d *groupData) addActions(g *finding.GroupSummary) {
 	d.HiddenActions = max(0, len(shares)-maxActions)
 	m := g.ActionMix
 	if len(m.Divergences) > 0 {
-		d.ActionText = fmt.Sprintf("Variety of the actions (entropy): %.2f bits in the baseline, %.2f in the last %s. At 0 bits, the action is always the same.", m.BaselineEntropy, m.CurrentEntropy, d.Unit.Many())
+		d.ActionText = fmt.Sprintf("Entropy of the actions: %.2f bits in the baseline, %.2f bits in the most recent %s. An entropy of 0 means that the action is always the same.", m.BaselineEntropy, m.CurrentEntropy, d.Unit.Many())
 	}
 }

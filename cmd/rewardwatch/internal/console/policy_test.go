@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 		t.Errorf("requests %+v", d.Requests)
 	}
 	first := g.Streams[0]
-	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests inactive: the baseline is too small. The next one, return spread +0.5, requires about 900 episodes" {
+	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "Inactive tests: 3 of 12, because the baseline is too small. The next test (return spread +0.5) requires about 900 episodes" {
 		t.Errorf("%+v", first)
 	}
 	if p := first.Picture; len(p.Bins) != 10 || len(p.Edges) != 9 || fmt.Sprint(p.Edges[0], p.Edges[7]) != "{36.0 106 118 7.5} {288.0 119 131 11.88}" || p.Shares != "share of episodes" || p.Bins[0].CurrentPercent != "20.8%" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
@@ -333,4 +334,32 @@ func FuzzSegment(f *testing.F) {
 			t.Errorf("%q comes back as %v", name, got)
 		}
 	})
+}
+
+// Cards keep their places whatever the scores are: drifting signals come first, and then signals in the order of
+// headlines.
+func TestCardsKeepTheirPlaces(t *testing.T) {
+	names := []string{"outcome.click", "reward", "return", "outcome.sale", "action", "episode_length"}
+	for range len(names) {
+		names = append(names[1:], names[0])
+		v := madeUpFleet(1, someTime)
+		var streams []finding.StreamSummary
+		for i, name := range names {
+			state := finding.OK
+			if name == "reward" || name == "outcome.click" {
+				state = finding.Drift
+			}
+			s := madeUpStream(name, state)
+			s.Detectors = []finding.DetectorSummary{{Detector: finding.DetectorLocation, Score: float64(i) / 10, Threshold: 1}}
+			streams = append(streams, s)
+		}
+		v.summaries[0].Groups[0].Streams = streams
+		var got []string
+		for _, card := range policyOf(t, v, "policy-0000", "").Group.Streams {
+			got = append(got, card.Signal)
+		}
+		if want := []string{"reward", "outcome.click", "return", "outcome.sale", "action", "episode_length"}; !slices.Equal(got, want) {
+			t.Errorf("of %q: %q, want %q", names, got, want)
+		}
+	}
 }

@@ -13,8 +13,8 @@ import (
 func TestProgressIsShown(t *testing.T) {
 	for state, want := range map[progress.State]string{
 		progress.Unknown:   "",
-		progress.Improving: "improving: change of 2 (99% interval 1 to 3) over the last 1,200 ",
-		progress.Collapsed: "collapsed: mean of 4, best 9; change of 2 (99% interval 1 to 3) over the last 1,200 ",
+		progress.Improving: "improving; the return changed by 2 (99% confidence interval: 1 to 3) over the last 1,200 ",
+		progress.Collapsed: "collapsed; mean return 4, best 9; the return changed by 2 (99% confidence interval: 1 to 3) over the last 1,200 ",
 	} {
 		v := madeUpFleet(1, someTime)
 		s := madeUpStream("return", finding.OK)

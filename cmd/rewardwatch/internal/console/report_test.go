@@ -47,8 +47,8 @@ func TestReportIsBounded(t *testing.T) {
 	}
 	page := reportText(t, r)
 	for want, times := range map[string]int{
-		"<article": maxReportIncidents * maxReportAlarms, "3 older incidents not shown": 1,
-		"7 alarms not shown": maxReportIncidents, `id="incident-i2"`: 0, `id="incident-i3"`: 1,
+		"<article": maxReportIncidents * maxReportAlarms, "3 older incidents are not shown": 1,
+		"7 more alarms are not shown": maxReportIncidents, `id="incident-i2"`: 0, `id="incident-i3"`: 1,
 	} {
 		if n := strings.Count(page, want); n != times {
 			t.Errorf("%q stands there %d times, want %d", want, n, times)

@@ -144,7 +144,7 @@ func (c *Console) requestData(ctx context.Context, id string, before bool) (requ
 // requestPageOf returns the content of the page that comes from the request itself.
 func (c *Console) requestPageOf(q ledger.Request) requestPage {
 	d := requestPage{
-		Line: requestLineOf(q), Parent: q.Parent, ParentPath: url.PathEscape(q.Parent), Target: q.Target, Trigger: q.Trigger, Log: q.Log,
+		Line: requestLineOf(q), Parent: q.Parent, ParentPath: url.PathEscape(q.Parent), Target: q.Target, Trigger: words.Trigger(q.Trigger), Log: q.Log,
 		state: q.State,
 	}
 	// Fields that the order does not have stay empty. If the order cannot be read, all do.
@@ -177,7 +177,7 @@ func (c *Console) driftOf(id string) (path, drift string) {
 func (c *Console) diffOf(ctx context.Context, q ledger.Request, before bool) (diffPart, error) {
 	leaves, err := recipe.LeavesOfOrder(q.Order)
 	if err != nil { // a rollback, or a request of a build before recipes
-		return diffPart{Problem: "No config."}, nil
+		return diffPart{Problem: "This request has no training config."}, nil
 	}
 	d := diffPart{}
 	var differences []recipe.Difference

@@ -23,15 +23,15 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 	body := r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil).Body.String()
 	at := 0
 	for _, want := range []string{
-		string(times("return has drifted from the baseline since 2026-11-20 08:00:05 UTC. Mean return now 401.7, was 482.1 (-1.29 baseline SD)")), "The most likely cause is the environment (env_version 41 → 42).",
+		string(times("return has drifted from the baseline since 2026-11-20 08:00:05 UTC. The mean return is now 401.7, down from 482.1 in the baseline (-1.29 SD")), "The most likely cause is the environment (env_version 41 → 42).",
 		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 SD", "With 95% confidence, at least 31% of the values shifted.", "outcome.conversion",
 		"Since when", string(times("episode 1203 (2026-11-20 08:00:05 UTC, agent a-17)")), "with 90% confidence between episodes 1196", "episode 1234", "record 46923 of partition 0",
-		"Resolved</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">unchanged", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
-		"Why", `class="named"`, "<b>environment</b>", "87%", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
+		"Resolved</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">(unchanged)", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
+		"Why", "The percentage is the estimated probability of each cause, based on the evidence.", `class="named"`, "<b>environment</b>", "87%", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
 		"The mean return changed by <b>-80.4</b>", "reward per step", "-71.2", "observation.basket",
-		"Which detectors agree", "location, wilcoxon", "1.83", "9c41beef02a7d310, 500 episodes", "Budget met: about 1 false alarm per 41,000 episodes (limit 20,000).",
-		"Location in the data", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
-		"Decisions and comments", "muted by ann", "the catalogue team is on it",
+		"Agreeing detectors", "Detectors (score ≥ 0.5)", "location, wilcoxon", "1.83", "9c41beef02a7d310, 500 episodes", "<dt>False-alarm budget</dt><dd>met: about 1 false alarm per 41,000 episodes (budget: 1 per 20,000)</dd>",
+		"Location in the telemetry", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
+		"Decisions and comments", "Muted until ", "the catalogue team is on it",
 		"Retrain requests", `href="./../retrain/rr_missed"`, "missed", "not &gt; 480", "Rollback", `href="./../retrain/rr_waits"`, "Waiting for approval",
 		"the cause was uncertain, so a manual decision may be required", "a retraining was requested",
 	} {
@@ -80,7 +80,7 @@ func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
 	c := consoleOf(&madeUp{incidents: []alerts.Incident{known, none}}, nil)
 	w := get(c, "/incidents/known")
 	for _, want := range []string{
-		"Policy or environment?", "the policy has changed; a change in the environment is not certain", "<dt>Estimated for the accepted policy</dt><dd><b>0.5 (0.4 to 0.6)</b> per episode<br>",
+		"Effects of policy and environment", "the policy has changed; a change in the environment is not certain", "<dt>Estimated for the accepted policy</dt><dd><b>0.5 (0.4 to 0.6)</b> per episode<br>",
 		"0.52 in the baseline", "<b>0.3</b> per episode", "-0.2 (-0.3 to -0.1)", "-0.02 (-0.1 to 0.06)", "270 of 320 episodes",
 	} {
 		wants(t, "an estimate", w, 200, want)
@@ -134,7 +134,7 @@ func TestIncidentPageIsBounded(t *testing.T) {
 	i.Omitted = 3
 	w := get(consoleOf(&madeUp{incidents: []alerts.Incident{i}}, nil), "/incidents/"+i.ID)
 	wants(t, "it", w, 200, "return, observation.0, observation.1 and 398 more signals have drifted")
-	wants(t, "it", w, 200, "355 more alarms not shown.") // 402 + 3 - 50
+	wants(t, "it", w, 200, "355 more alarms are not shown.") // 402 + 3 - 50
 }
 
 // For an incident that flaps, the firing alarms and the last resolved ones are shown; page and report select the same.
@@ -181,7 +181,7 @@ func TestIncidentOfAPolicyWithManyRequests(t *testing.T) {
 // announce it.
 func TestSearchesTellHowManyTheyFound(t *testing.T) {
 	r := newRig(t)
-	for path, want := range map[string]string{"/incidents?text=nothing": "0 found", "/incidents": "2 found", "/retrain": "3 found", "/?q=nothing": "0 found"} {
+	for path, want := range map[string]string{"/incidents?text=nothing": "0 incidents found", "/incidents": "2 incidents found", "/retrain": "3 requests found", "/?q=nothing": "0 policies found"} {
 		body := r.send(http.MethodGet, path, nil).Body.String()
 		before, after, found := strings.Cut(body, `role="status"><span id="count">`+want+`</span></p>`)
 		if !found || !strings.Contains(before, `hx-select-oob="#count"`) || strings.Contains(before, `id="found"`) || strings.Contains(before, `id="fleet"`) || strings.Contains(after, "aria-live") {
@@ -207,7 +207,7 @@ func TestWhatScrollsCanBeReachedByKeyboard(t *testing.T) {
 // The values of an ended incident are not shown as current ones.
 func TestClosedIncidentsAreOver(t *testing.T) {
 	page := newRig(t).send(http.MethodGet, "/incidents/c105ed", nil)
-	wants(t, "a closed incident", page, 200, "Mean return then 401.7, before 482.1 (-1.29 baseline SD)")
+	wants(t, "a closed incident", page, 200, "The mean return fell from 482.1 in the baseline to 401.7 (-1.29 SD")
 	wants(t, "it", page, 200, "then <b>401.7 ± 71.9</b>")
 	if strings.Contains(page.Body.String(), " now 4") || strings.Contains(page.Body.String(), "now <b>") {
 		t.Errorf("it tells values of now:\n%s", page.Body)
@@ -359,7 +359,7 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	}
 	back := r.send(http.MethodGet, "/retrain/rr_back", nil)
 	wants(t, "a rollback", back, 200, "from <b><bdi>v2</bdi></b> back to <b><bdi>v1</bdi></b>")
-	wants(t, "it", back, 200, "No config.")
+	wants(t, "it", back, 200, "This request has no training config.")
 	wants(t, "it", back, 200, `value="resend"`)
 	if strings.Contains(back.Body.String(), `value="approve"`) {
 		t.Error("what was delivered can be approved")
@@ -371,9 +371,9 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	r.desk.requests[0].Kind = kind
 	wants(t, "an unknown one", r.send(http.MethodGet, "/retrain/rr_none", nil), 404, "Request not found.")
 	r.desk.requests[0].Order = []byte(`{"id": "rr_waits"}`)
-	wants(t, "one of an old build", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "No config.")
+	wants(t, "one of an old build", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "This request has no training config.")
 	r.desk.requests[0].Order = []byte(`null`)
-	wants(t, "one without an order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "No config.")
+	wants(t, "one without an order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "This request has no training config.")
 }
 
 // The offsets of the data fill pages and are rarely useful, so they are folded.

@@ -13,27 +13,44 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// Alerted says whether people were alerted about an open incident, and the class of that text in the console.
+// Alerted says whether people were alerted about an incident, and the class of that text in the console.
 func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 	switch {
+	case i.Closed:
+		return alertedThen(i, d), ""
 	case i.IsMuted():
 		text, class = "Muted until "+Stamp(i.MutedUntil), "warming-up"
 		for _, decision := range slices.Backward(i.Decisions) {
 			if decision.Kind == alerts.Muted {
-				return fmt.Sprintf("%s by %s. No one is alerted until then.", text, decision.By), class
+				return fmt.Sprintf("%s by %s. No notifications are sent until then.", text, decision.By), class
 			}
 		}
-		return text + ". No one is alerted until then.", class
+		return text + ". No notifications are sent until then.", class
 	case d.State == alerts.Delivered && d.Since.IsZero():
-		return "Accepted by Alertmanager, which sends the notifications.", "ok"
+		return "Alertmanager has accepted the alert and sends the notifications.", "ok"
 	case d.State == alerts.Delivered:
-		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", which sends the notifications.", "ok"
+		return "Alertmanager accepted the alert at " + Stamp(d.Since) + " and sends the notifications.", "ok"
 	case d.State == alerts.Undelivered && d.Since.IsZero():
-		return "Not delivered: Alertmanager has not accepted it yet. No one was alerted.", "drift"
+		return "Not delivered: Alertmanager has not accepted the alert yet, so no one has been notified.", "drift"
 	case d.State == alerts.Undelivered:
-		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", but not the latest change.", "drift"
+		return "Alertmanager accepted the alert at " + Stamp(d.Since) + ", but not its latest update.", "drift"
 	}
-	return "Rewardwatch did not send an alert, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one.", "warming-up"
+	return "Rewardwatch does not send an alert, because alerts.alertmanager is not set. " + rulesMay, "warming-up"
+}
+
+const rulesMay = "Prometheus alerting rules may have sent one."
+
+// alertedThen describes the alert of a closed incident. It does not say whether Alertmanager accepted the alert, which
+// is no longer known.
+func alertedThen(i *alerts.Incident, d alerts.Delivery) string {
+	text := fmt.Sprintf("The alert was active from %s until %s.", i.Opened.Moment(i.UnitName()), i.ClosedAt.Moment(i.UnitName()))
+	if slices.ContainsFunc(i.Decisions, func(d alerts.Decision) bool { return d.Kind == alerts.Muted }) {
+		text = strings.TrimSuffix(text, ".") + ", and muted for part of that time."
+	}
+	if d.State == alerts.ByRules {
+		text += " Rewardwatch did not send it, because alerts.alertmanager is not set. " + rulesMay
+	}
+	return text
 }
 
 // EffectOf describes the effects of the decisions on a request in a state if their names do not, and is "" otherwise.
@@ -41,7 +58,7 @@ func EffectOf(s ledger.State) string {
 	const end = "“Stop tracking” closes the request and does not stop the job."
 	switch s {
 	case ledger.StateAwaitingApproval:
-		return "“Approve” sends the request to the target. “Reject” and “Withdraw” close it: reject a request that should not happen, and withdraw one that is no longer needed."
+		return "“Approve” sends the request to the target. “Reject” and “Withdraw” close it: reject a request that should not happen; withdraw one that is no longer needed."
 	case ledger.StateDelivered:
 		return "The target has the request. Use “Deliver again” if the target lost it. " + end
 	case ledger.StateDeadLetter:
@@ -95,6 +112,14 @@ const MutedLongDays = 30
 // MutedLong reports whether a mute is longer than MutedLongDays.
 func MutedLong(at, until time.Time) bool { return until.Sub(at) > MutedLongDays*24*time.Hour }
 
+// EndedBy returns the state of an incident that a decision ended.
+func EndedBy(k alerts.DecisionKind) string {
+	if k == alerts.Reset {
+		return "baseline replaced"
+	}
+	return string(k)
+}
+
 // Decision describes a decision for people.
 func Decision(d alerts.Decision) string {
 	what := Capital(string(d.Kind))
@@ -103,6 +128,8 @@ func Decision(d alerts.Decision) string {
 		what = "Accepted as the new normal"
 	case alerts.Released:
 		what = "Guard released"
+	case alerts.Reset:
+		what = "Baseline replaced"
 	case alerts.Muted:
 		what = "Muted until " + Stamp(d.Until)
 	}
@@ -151,5 +178,5 @@ func Latest(mean float64, units string, baseline, sd float64) string {
 	if sum := baseline + sd; math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return text + "The baseline of this signal is unknown."
 	}
-	return text + fmt.Sprintf("Baseline %s ± %s (mean ± SD, gray).", Short(baseline), Short(sd))
+	return text + fmt.Sprintf("Baseline (gray): %s ± %s (mean ± SD).", Short(baseline), Short(sd))
 }

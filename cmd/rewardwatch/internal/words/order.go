@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -90,7 +91,7 @@ func WaitsFor(q ledger.Request) string {
 	case ledger.StateQueued:
 		what = "the policy's other request to end"
 	case ledger.StateAwaitingApproval:
-		what = "approval"
+		return "approval (expires at " + Stamp(q.DueAt) + ")"
 	case ledger.StateOpen:
 		what = "delivery to " + q.Target
 		if failed := q.Attempts - 1; failed > 0 { // the last one may be in progress
@@ -105,34 +106,94 @@ func WaitsFor(q ledger.Request) string {
 	default:
 		return ""
 	}
-	return what + " (times out at " + Stamp(q.DueAt) + ")"
+	return what + " (deadline: " + Stamp(q.DueAt) + ")"
+}
+
+// Standing returns the state of a request as the predicate of a sentence about its order.
+func Standing(q ledger.Request) string {
+	if q.Untracked {
+		return "is no longer tracked"
+	}
+	switch q.State {
+	case ledger.StateQueued, ledger.StateRunning:
+		return "is " + Plain(q.State)
+	case ledger.StateAwaitingApproval:
+		return "is awaiting approval"
+	case ledger.StateOpen:
+		return "is being delivered"
+	case ledger.StateVerifying:
+		return "is being verified"
+	case ledger.StateMet:
+		return "met its success criteria"
+	case ledger.StateMissed:
+		return "missed its success criteria"
+	case ledger.StateFailed:
+		return "failed"
+	case ledger.StateExpired:
+		return "expired without approval"
+	case ledger.StateDeadLetter:
+		return "could not be delivered"
+	}
+	return "was " + Plain(q.State) // delivered, inconclusive, rejected or withdrawn
 }
 
 // Decided is a person's decision or comment, and its time.
 type Decided struct {
 	At   time.Time
 	Text string
+
+	what string // the beginning of Text, of a decision on a request
+}
+
+// Of returns the text of a decision on a request with the name of its order, such as Retraining.
+func (d Decided) Of(order string) string {
+	rest := strings.TrimPrefix(d.Text, d.what)
+	switch d.what {
+	case trackingStopped:
+		return "Tracking of the " + strings.ToLower(order) + " stopped" + rest
+	case deliveryRepeated:
+		return order + " delivered again" + rest
+	}
+	return order + " " + strings.ToLower(d.what) + rest
+}
+
+// Beginnings of the texts of decisions that are not about the order itself.
+const (
+	trackingStopped  = "Tracking stopped"
+	deliveryRepeated = "Delivery repeated"
+)
+
+// AskedFor describes that a person opened a request, and is false if no person did.
+func AskedFor(q ledger.Request, history []ledger.StateChange) (asked Decided, is bool) {
+	if q.OriginKind != ledger.OriginPerson || len(history) == 0 || history[0].By == "" {
+		return Decided{}, false
+	}
+	return decided("Requested", history[0], ""), true
+}
+
+func decided(what string, h ledger.StateChange, more string) Decided {
+	return Decided{At: h.At, Text: fmt.Sprintf("%s by %s at %s: %s", what, h.By, Stamp(h.At), h.Reason) + more, what: what}
 }
 
 // RequestDecisions describes people's decisions on a request, from its history, oldest first.
 func RequestDecisions(history []ledger.StateChange) (all []Decided) {
 	for i := 1; i < len(history); i++ {
-		if text := requestDecision(history[:i], history[i]); text != "" {
-			all = append(all, Decided{history[i].At, text})
+		if d, is := requestDecision(history[:i], history[i]); is {
+			all = append(all, d)
 		}
 	}
 	return all
 }
 
-// requestDecision describes the decision in a change of state after earlier ones, or returns "" if no person made one.
-func requestDecision(before []ledger.StateChange, h ledger.StateChange) string {
+// requestDecision describes the decision in a change of state after earlier ones, and is false if no person made one.
+func requestDecision(before []ledger.StateChange, h ledger.StateChange) (Decided, bool) {
 	what, more, last := "", "", before[len(before)-1].State
 	sent := slices.ContainsFunc(before, func(h ledger.StateChange) bool { return h.State.AtTarget() })
 	switch {
 	case h.By == "" || h.By == ledger.ByService:
-		return ""
+		return Decided{}, false
 	case h.State == ledger.StateRejected && sent:
-		what, more = "Tracking stopped", ". The job may still run"
+		what, more = trackingStopped, ". The job may still run"
 	case h.State == ledger.StateRejected:
 		what = "Rejected"
 	case h.State == ledger.StateWithdrawn:
@@ -140,11 +201,11 @@ func requestDecision(before []ledger.StateChange, h ledger.StateChange) string {
 	case last == ledger.StateAwaitingApproval && (h.State == ledger.StateOpen || h.State == ledger.StateQueued):
 		what = "Approved"
 	case h.State == ledger.StateOpen && (last == ledger.StateDelivered || last == ledger.StateDeadLetter):
-		what = "Delivery repeated"
+		what = deliveryRepeated
 	default:
-		return ""
+		return Decided{}, false
 	}
-	return fmt.Sprintf("%s by %s at %s: %s", what, h.By, Stamp(h.At), h.Reason) + more
+	return decided(what, h, more), true
 }
 
 // Took returns the duration of an attempt, or "" until it ends.

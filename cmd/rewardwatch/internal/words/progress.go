@@ -12,10 +12,10 @@ func Progress(p *progress.Progress, unit finding.UnitName) string {
 	if p == nil {
 		return ""
 	}
-	of := fmt.Sprintf("change of %s (99%% interval %s to %s) over the last %s %s", Short(p.Change), Short(p.Low), Short(p.High),
-		Grouped(p.Units), unit.Many())
+	of := fmt.Sprintf("the return changed by %s (99%% confidence interval: %s to %s) over the last %s %s", Short(p.Change), Short(p.Low),
+		Short(p.High), Grouped(p.Units), unit.Many())
 	if p.State == progress.Collapsed {
-		of = fmt.Sprintf("mean of %s, best %s; %s", Short(p.Level), Short(p.Best), of)
+		of = fmt.Sprintf("mean return %s, best %s; %s", Short(p.Level), Short(p.Best), of)
 	}
-	return fmt.Sprintf("%s: %s", p.State, of)
+	return fmt.Sprintf("%s; %s", p.State, of)
 }

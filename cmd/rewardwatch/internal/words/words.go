@@ -149,7 +149,7 @@ func Promise(p finding.Promise) string {
 	limit, unit := rounded(float64(p.N), 4), p.UnitName().Sized()
 	s := fmt.Sprintf("at most 1 false alarm per %s %s", limit, unit)
 	if p.ARL0 > 0 {
-		s = fmt.Sprintf("about 1 false alarm per %s %s (limit %s)", rounded(float64(p.ARL0), 2), unit, limit)
+		s = fmt.Sprintf("about 1 false alarm per %s %s (budget: 1 per %s)", rounded(float64(p.ARL0), 2), unit, limit)
 	}
 	if p.Confidence != "" {
 		s = Confidence(p) + ": " + s
@@ -166,7 +166,7 @@ func Confidence(p finding.Promise) string {
 	case finding.ConfidenceKept:
 		return "met"
 	case finding.ConfidenceReduced:
-		return "met with reduced confidence"
+		return "probably met"
 	case finding.ConfidenceUnconfirmed:
 		return "not confirmed"
 	case finding.ConfidenceNone:

@@ -59,7 +59,7 @@ func TestE2EIncidentOnTheFirstScreen(t *testing.T) {
 				"which policy":  regexp.QuoteMeta(s.drifting.policy),
 				"since when":    `return has drifted from the baseline since ` + time.Unix(0, a.Onset.TS).Format(`2006-01-02 15:04:05`),
 				"why":           `The most likely cause is the environment`,
-				"by how much":   `Mean return now 430, was 480 \(-2\.5 baseline SD\)`,
+				"by how much":   `The mean return is now 430, down from 480 in the baseline \(-2\.5 SD`,
 				"what was done": `Muted until .* by ` + regexp.QuoteMeta(s.drifting.person),
 				"what waits":    `Retraining: awaiting approval`,
 			})

@@ -38,7 +38,7 @@ func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
 		if !strings.Contains(chart.Text, "last 7.5, lowest 7.") || !strings.Contains(chart.Text, "highest 10.5; baseline 10.5 ± 0.5") || !strings.HasPrefix(chart.Row, "█") || !strings.HasSuffix(chart.Row, "▁") {
 			t.Errorf("clock %v: %s %s", clock, chart.Row, chart.Text)
 		}
-		if want := "Mean of the last 20 episodes: 7.5. Baseline 10.5 ± 0.5 (mean ± SD, gray)."; chart.Latest != want {
+		if want := "Mean of the last 20 episodes: 7.5. Baseline (gray): 10.5 ± 0.5 (mean ± SD)."; chart.Latest != want {
 			t.Errorf("clock %v: %q, want %q", clock, chart.Latest, want)
 		}
 		if c := p.Chart("return", nil, nil); !strings.HasSuffix(c.Latest, "The baseline of this signal is unknown.") {

@@ -23,6 +23,9 @@ function moment(s) {
   return day(d) + " " + clock(d, true) + (zone(d) === "UTC" ? " UTC" : " (" + d.toISOString().slice(11, 19) + " UTC)");
 }
 
+// timeTitle names the time axis: local time and its zone, unless that is UTC.
+const timeTitle = (d) => (zone(d) === "UTC" ? "time (UTC)" : `local time (${zone(d)})`);
+
 // number writes a value with as many digits as one reads.
 const number = (y) => (y == null ? "–" : Math.abs(y) >= 1e5 || (y !== 0 && Math.abs(y) < 1e-3) ? y.toExponential(2) : String(Number(y.toPrecision(4))));
 
@@ -133,7 +136,7 @@ class ScoreChart extends HTMLElement {
       padding: [8 + ROW * this.#rows, RIGHT, null, null],
       scales: { x: { time: this.#course.clock }, y: { range: band ? signal : scores } },
       axes: [
-        { ...axis, ...clock, space: this.#course.clock && !narrow ? 84 : 60, ...title(this.#course.clock ? `local time (${zone(new Date(x.at(-1) * 1000))})` : this.#course.titles.x) },
+        { ...axis, ...clock, space: this.#course.clock && !narrow ? 84 : 60, ...title(this.#course.clock ? timeTitle(new Date(x.at(-1) * 1000)) : this.#course.titles.x) },
         { ...axis, size, values: (u, at) => at.map(number), ...title(short(fitting(this.#course.titles.y, 22), 22)) },
       ],
       cursor: { points: { size: 6 } },
