@@ -42,7 +42,7 @@ func (c RankedCause) Telling() []string {
 	if c.Weight >= negligibleWeight {
 		return c.Evidence
 	}
-	return slices.DeleteFunc(slices.Clone(c.Evidence), func(e string) bool { return !strings.HasPrefix(e, againstIt) })
+	return slices.DeleteFunc(slices.Clone(c.Evidence), func(e string) bool { return !isAgainst(e) })
 }
 
 // MarshalJSON writes the weight with three decimals, and an empty list if there is no evidence.
@@ -224,8 +224,16 @@ func versionSays(c Cause, f finding.Finding) float64 {
 	}
 }
 
-// againstIt is the prefix of evidence against a cause.
-const againstIt = "against it: "
+// againstIt is the prefix of evidence against a cause, and againstItBefore the prefix in evidence that earlier versions
+// have saved.
+const (
+	againstIt       = "evidence against: "
+	againstItBefore = "against it: "
+)
+
+func isAgainst(evidence string) bool {
+	return strings.HasPrefix(evidence, againstIt) || strings.HasPrefix(evidence, againstItBefore)
+}
 
 // evidence lists the evidence for the cause and then the evidence against it, compared with a rival cause.
 func (h hypothesis) evidence(f finding.Finding, moved *movements, rival hypothesis) []string {

@@ -282,12 +282,12 @@ func TestCauseFromWhatMoved(t *testing.T) {
 		evidence string // part of the first piece of evidence that has it
 	}{
 		"rewards alone": {
-			units: 50, moved: everything(nil), cause: CauseRewardFunction, evidence: "actions did not change (largest |z| = 0.5 of 1 quantity, 50 units)",
+			units: 50, moved: everything(nil), cause: CauseRewardFunction, evidence: "actions did not change (|z| = 0.5, 50 units)",
 		},
 		"rewards alone, among very many signals":  {units: 50, moved: many, cause: CauseRewardFunction, evidence: "302 quantities"},
 		"rewards, and one of very many by chance": {units: 50, moved: lucky, cause: CauseRewardFunction, evidence: "observations"},
 		"rewards alone, but too few units to tell": {
-			units: 3, moved: everything(nil), cause: CauseUnknown, evidence: "too early to tell whether observations changed",
+			units: 3, moved: everything(nil), cause: CauseUnknown, evidence: "no clear change in observations yet",
 		},
 		"rewards and observations": {units: 50, moved: everything(map[string]float64{"observation.x": 1}), cause: CauseEnvironment, evidence: "mean observation.x rose by 1 baseline SD (z = 7."},
 		"rewards and outcomes":     {units: 50, moved: everything(map[string]float64{"outcome.sale": -1}), cause: CauseEnvironment, evidence: "mean outcome.sale fell by 1 baseline SD"},
@@ -321,7 +321,7 @@ func TestCauseFromWhatMoved(t *testing.T) {
 			cause: CauseRewardFunction, evidence: "reward_version changed from r7 to r8 at the onset",
 		},
 		"a version that what moved contradicts": {
-			units: 50, moved: everything(nil), changed: []string{"policy"}, cause: CausePolicy, evidence: "against it: actions did not change",
+			units: 50, moved: everything(nil), changed: []string{"policy"}, cause: CausePolicy, evidence: "evidence against: actions did not change",
 		},
 		"two versions, told apart by what moved": {
 			units: 50, moved: everything(nil), changed: []string{"policy", "reward_function"}, cause: CauseRewardFunction,
@@ -518,7 +518,7 @@ func TestAnEstimateOfTheWorldExcludesThePolicy(t *testing.T) {
 
 // The evidence of a cause that is ruled out is only what speaks against it.
 func TestEvidenceOfACauseThatIsRuledOut(t *testing.T) {
-	evidence := []string{"actions changed", againstIt + "outcomes did not change"}
+	evidence := []string{"actions changed", againstIt + "outcomes did not change", againstItBefore + "episode lengths did not change"}
 	for weight, want := range map[float64][]string{0: evidence[1:], .0049: evidence[1:], .005: evidence, 1: evidence} {
 		if got := (RankedCause{Cause: CausePolicy, Weight: weight, Evidence: evidence}).Telling(); !slices.Equal(got, want) {
 			t.Errorf("with a weight of %v: %q, want %q", weight, got, want)

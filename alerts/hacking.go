@@ -32,7 +32,7 @@ func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
 	}
 	if v.cause == CausePolicy {
 		seen = append(seen, slices.DeleteFunc(slices.Clone(v.evidence), func(e string) bool {
-			return strings.HasPrefix(e, againstIt) || strings.HasPrefix(seen[0], e) || strings.HasPrefix(seen[1], e)
+			return isAgainst(e) || strings.HasPrefix(seen[0], e) || strings.HasPrefix(seen[1], e)
 		})...)
 	}
 	v.evidence = keepFirst(seen, maxEvidence)

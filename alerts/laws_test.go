@@ -264,7 +264,7 @@ func TestBrokenObservationsAreNotTakenBack(t *testing.T) {
 	applied(b, first)
 	evidence := b.Incidents()[0].Evidence
 	has := func(text string) bool { return strings.Contains(strings.Join(evidence, "\n"), text) }
-	if !has("\nmean observation.x rose") || has("against it: mean observation.x rose") {
+	if !has("\nmean observation.x rose") || has("evidence against: mean observation.x rose") {
 		t.Errorf("the evidence is %q", evidence)
 	}
 	for n, c := range []factor.Cause{factor.ByEnvironment, factor.ByPolicy, factor.Unknown, factor.ByReward} {

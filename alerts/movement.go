@@ -167,9 +167,9 @@ func (m movement) words(c class, unit finding.UnitName) string {
 	case m.moved():
 		return changeWords(f, over)
 	case m.unmoved():
-		return fmt.Sprintf("%s did not change (largest |z| = %.1f of %s, %s)", c, prominence(f), m.counted(), over)
+		return fmt.Sprintf("%s did not change (%s, %s)", c, m.largest(), over)
 	}
-	return fmt.Sprintf("too early to tell whether %s changed (largest |z| = %.1f of %s, %s)", c, prominence(f), m.counted(), over)
+	return fmt.Sprintf("no clear change in %s yet (%s, %s)", c, m.largest(), over)
 }
 
 // plainShift is the number of standard errors at which a change is described as a shift. A large shift also moves the
@@ -199,11 +199,12 @@ func changeOf(f *finding.Finding, i int) string {
 	return changeWords(f.Shifts[i], f.Promise.UnitName().Count(int64(f.Shifts[i].Units)))
 }
 
-func (m movement) counted() string {
+// largest says how far the foremost of the quantities stands out.
+func (m movement) largest() string {
 	if m.quantities == 1 {
-		return "1 quantity"
+		return fmt.Sprintf("|z| = %.1f", prominence(m.foremost))
 	}
-	return fmt.Sprintf("%d quantities", m.quantities)
+	return fmt.Sprintf("|z| ≤ %.1f for %d quantities", prominence(m.foremost), m.quantities)
 }
 
 // single reports whether the telemetry has the signals that single out a cause: actions for the policy; observations or

@@ -50,9 +50,9 @@ var sentencesOfFormat5 = strings.NewReplacer(
 	"mean reward rose by 1 baseline SD (z = 7.2, 50 episodes)", "rewards moved (mean of reward: +1 baseline sd, z 7.2 over 50 units)",
 	"reward for the same actions rose by 1 baseline SD (z = 7.2, 50 episodes)",
 	"rewards for like actions moved (difference for like actions of reward: +1 baseline sd, z 7.2 over 50 units)",
-	"actions did not change (largest |z| = 0.5 of 1 quantity, 50 episodes)", "actions did not move (largest |z| of 1 quantity 0.5 over 50 units)",
-	"outcomes did not change (largest |z| = 0.5 of 1 quantity, 50 episodes)", "outcomes did not move (largest |z| of 1 quantity 0.5 over 50 units)",
-	"episode lengths did not change (largest |z| = 0.5 of 1 quantity, 50 episodes)",
+	"actions did not change (|z| = 0.5, 50 episodes)", "actions did not move (largest |z| of 1 quantity 0.5 over 50 units)",
+	"outcomes did not change (|z| = 0.5, 50 episodes)", "outcomes did not move (largest |z| of 1 quantity 0.5 over 50 units)",
+	"episode lengths did not change (|z| = 0.5, 50 episodes)",
 	"episode lengths did not move (largest |z| of 1 quantity 0.5 over 50 units)",
 	"mean observation.x rose by 1 baseline SD (z = 7.2, 50 episodes)",
 	"observations moved (mean of observation.x: +1 baseline sd, z 7.2 over 50 units)",
@@ -61,6 +61,7 @@ var sentencesOfFormat5 = strings.NewReplacer(
 	" had a telemetry fault (", " was in a telemetry fault (",
 	"the telemetry contains no ", "the telemetry has no ",
 	"since episode", "since unit",
+	againstIt, againstItBefore,
 )
 
 // shiftsOfFormat5 sorts the shifts of alarms as the builds with format 5 did: strongest first.

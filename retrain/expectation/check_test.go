@@ -80,17 +80,17 @@ func TestEvidenceInWords(t *testing.T) {
 		{
 			Condition{"mean", ">", 480, 200},
 			alternating(495, 505, 20),
-			"the mean of return over 20 episodes is 500 (with 95% confidence, between 493.4 and 506.6)",
+			"the mean of return over 20 episodes is 500 (95% confidence interval: 493.4 to 506.6)",
 		},
 		{
 			Condition{"median", ">", 480, 200},
 			alternating(1, 505, 20),
-			"50.0% of the values of return over 20 episodes are at or below 480 (with 95% confidence, between 21.3% and 78.7%); if 480 were the median, it would be 50.0%",
+			"50.0% of the values of return over 20 episodes are at or below 480 (95% confidence interval: 21.3% to 78.7%); if 480 were the median, it would be 50.0%",
 		},
 		{
 			Condition{"sd", "<", 480, 200},
 			alternating(1, 3, 20),
-			"the sd of return over 20 episodes is 1.026 (with 95% confidence, between 0.713 and 1.75)",
+			"the sd of return over 20 episodes is 1.026 (95% confidence interval: 0.713 to 1.75)",
 		},
 	} {
 		c := New(tc.condition)

@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// Evidence describes what the check has seen of a signal, such as "the mean of return over 87 episodes is 491.2 (with 95 %
-// confidence, between 483.1 and 499.3)". unit is the word for units.
+// Evidence describes what the check has seen of a signal, such as "the mean of return over 87 episodes is 491.2 (95%
+// confidence interval: 483.1 to 499.3)". unit is the word for units.
 func (c *Check) Evidence(signal, unit string) string {
 	n := strconv.Itoa(c.Units()) + " " + unit
 	if c.Units() == 0 {
@@ -24,7 +24,7 @@ func (c *Check) Evidence(signal, unit string) string {
 		return fmt.Sprintf("%s; a result needs at least %d %s", text, leastUnits, unit)
 	}
 	low, high := c.Interval()
-	return fmt.Sprintf("%s (with 95%% confidence, between %s and %s)", text, bound(low, high-low), bound(high, high-low))
+	return fmt.Sprintf("%s (95%% confidence interval: %s to %s)", text, bound(low, high-low), bound(high, high-low))
 }
 
 func (c *Check) shareEvidence(p float64, signal, n string) string {
@@ -33,7 +33,7 @@ func (c *Check) shareEvidence(p float64, signal, n string) string {
 		side = "at or below"
 	}
 	low, high := c.shareInterval(p)
-	return fmt.Sprintf("%[3]s%% of the values of %[1]s over %[2]s are %[4]s %[5]s (with 95%% confidence, between %[6]s%% and %[7]s%%); if %[5]s were the %[8]s, it would be %[9]s%%",
+	return fmt.Sprintf("%[3]s%% of the values of %[1]s over %[2]s are %[4]s %[5]s (95%% confidence interval: %[6]s%% to %[7]s%%); if %[5]s were the %[8]s, it would be %[9]s%%",
 		signal, n, percent(float64(c.Below)/float64(c.Values.N)), side, number(c.Condition.Value), percent(low), percent(high),
 		c.Condition.Statistic, percent(p))
 }

@@ -248,11 +248,11 @@ func (f *Follower) Conclude(ctx context.Context) (met *Retraining, err error) {
 	}
 	switch o := f.Open; o.Check.Verdict {
 	case expectation.Met:
-		return f.end(ctx, ledger.StateMet, "as expected, "+o.evidence())
+		return f.end(ctx, ledger.StateMet, "as expected: "+o.decided())
 	case expectation.Missed:
-		return f.end(ctx, ledger.StateMissed, "not as expected: "+o.evidence())
+		return f.end(ctx, ledger.StateMissed, "not as expected: "+o.decided())
 	case expectation.Inconclusive:
-		return f.end(ctx, ledger.StateInconclusive, "not decided after all "+o.Expected.Unit+": "+o.evidence())
+		return f.end(ctx, ledger.StateInconclusive, fmt.Sprintf("inconclusive after all %d %s: %s", o.Expected.Over, o.Expected.Unit, o.evidence()))
 	}
 	return nil, nil
 }
@@ -314,6 +314,14 @@ func (a *Retraining) worse() bool {
 // evidence describes what the units of the new version have shown.
 func (a *Retraining) evidence() string {
 	return a.Check.Evidence(a.Expected.Signal, a.Expected.Unit)
+}
+
+// decided is evidence with the reason why it needs fewer units than the contract names, if it does.
+func (a *Retraining) decided() string {
+	if a.Check.Units() >= a.Expected.Over {
+		return a.evidence()
+	}
+	return fmt.Sprintf("%s. Decided early: the confidence interval was conclusive after %d of %d %s", a.evidence(), a.Check.Units(), a.Expected.Over, a.Expected.Unit)
 }
 
 // observed returns the statistic of the contract over the units of the new version.

@@ -199,7 +199,7 @@ func (b *shownBaseline) text(w io.Writer) error {
 		rows = append(rows, []string{"ended", timeText(b.EndedAt) + ", " + words.Stamped(*b.Why)})
 	}
 	for _, p := range b.Past {
-		rows = append(rows, []string{"before", fmt.Sprintf("%s, %s, %s to %s, %s", p.ID, unit.Count(int64(p.Units)), timeText(&p.FrozenAt), timeText(&p.EndedAt), words.Stamped(p.Why))})
+		rows = append(rows, []string{"previous", fmt.Sprintf("%s, %s, %s to %s, %s", p.ID, unit.Count(int64(p.Units)), timeText(&p.FrozenAt), timeText(&p.EndedAt), words.Stamped(p.Why))})
 	}
 	if err := terminal.PrintTable(w, rows); err != nil || len(b.Quantities) == 0 {
 		return err

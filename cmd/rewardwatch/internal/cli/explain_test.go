@@ -140,7 +140,7 @@ func TestExplainTellsOfAllThatWasOrdered(t *testing.T) {
 	got := runVerb(explain...)
 	at := -1
 	for _, id := range []string{"rr_1", "rr_person", "rr_back"} {
-		next := strings.Index(got.out, "ordered  retrain "+id+" ")
+		next := strings.Index(got.out, "  request  "+id+": ")
 		if next <= at {
 			t.Errorf("%s is not told in its turn:\n%s", id, got.out)
 		}

@@ -261,17 +261,17 @@ func (s *storyJSON) incidentText(p terminal.Paint, most int) string {
 	}
 	var facts [][]string
 	for _, d := range i.Decisions {
-		facts = append(facts, []string{"decided", decisionText(d)})
+		facts = append(facts, []string{"decision", decisionText(d)})
 	}
 	for _, q := range s.Requests {
-		facts = append(facts, []string{"ordered", orderText(q.Request)})
+		facts = append(facts, []string{"request", orderText(q.Request)})
 	}
 	return head + "\n" + terminal.IndentedTable(p, most, rows) + terminal.IndentedTable(p, most, facts)
 }
 
 // orderText describes the order of a request, and its result.
 func orderText(q ledger.Request) string {
-	s := fmt.Sprintf("%s %s by recipe %s for target %s, at %s: %s", words.Plain(q.Kind), q.ID, terminal.Dash(q.Recipe), q.Target, words.Stamp(q.OpenedAt), words.StateOf(q))
+	s := fmt.Sprintf("%s: %s, opened at %s: %s", q.ID, actionText(q), words.Stamp(q.OpenedAt), words.StateOf(q))
 	if q.NewVersion != "" {
 		s += ", new version " + q.NewVersion
 	}

@@ -104,7 +104,7 @@ func groupGateText(g *wire.GroupGate, w io.Writer, policy string) error {
 	if err := terminal.PrintTable(w, rows); err != nil {
 		return err
 	}
-	table := [][]string{{"SIGNAL", "QUANTITY", "BEFORE", "AFTER", "PRODUCTION NOW", "EFFECT", "FROM", "TO", "SCORE", "VERDICT", "WHY"}}
+	table := [][]string{{"SIGNAL", "QUANTITY", "BEFORE", "AFTER", "PRODUCTION NOW", "EFFECT", "FROM", "TO", "SCORE", "VERDICT", "REASON"}}
 	for i := range g.Signals {
 		table = append(table, gateRow(&g.Signals[i]))
 	}

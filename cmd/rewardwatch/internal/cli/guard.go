@@ -82,7 +82,7 @@ func guardHistory(ctx context.Context, c *terminal.Console, service *client.Clie
 		return err
 	}
 	return c.Print(answer.Events, func(w io.Writer) error {
-		rows := [][]string{{"TELEMETRY", "GUARD", "FROM", "TO", "BY", "DECIDED", "WHY"}}
+		rows := [][]string{{"TELEMETRY TIME", "GUARD", "FROM", "TO", "BY", "DECIDED", "REASON"}}
 		for i := range answer.Events {
 			e := &answer.Events[i]
 			by, decided := "", ""
@@ -121,7 +121,7 @@ func listGuards(ctx context.Context, c *terminal.Console, service *client.Client
 		raw = append(raw, answer.Guards[i].raw)
 	}
 	return c.Print(raw, func(w io.Writer) error {
-		rows := [][]string{{"POLICY", "GUARD", "STATE", "SINCE", "LIMIT", "NOW", "OF"}}
+		rows := [][]string{{"POLICY", "GUARD", "STATE", "SINCE", "LIMIT", "CURRENT", "COUNT"}}
 		for i := range answer.Guards {
 			rows = append(rows, guardRows(&answer.Guards[i].Guards)...)
 		}
@@ -160,7 +160,7 @@ func showGuards(c *terminal.Console, g *shownGuards, err error) error {
 	return c.Print(g.raw, func(w io.Writer) error {
 		rows := [][]string{{"policy", g.Policy}, {"state", g.State}, {"since", instantText(g.Since)}}
 		if g.Why != nil {
-			rows = append(rows, []string{"why", *g.Why})
+			rows = append(rows, []string{"reason", *g.Why})
 		}
 		rows = append(rows, []string{"on silence", fmt.Sprintf("%s after %s", g.OnSilence, model.Duration(g.MaxAge*float64(time.Second)))})
 		if err := terminal.PrintTable(w, rows); err != nil {
@@ -169,7 +169,7 @@ func showGuards(c *terminal.Console, g *shownGuards, err error) error {
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			return err
 		}
-		table := [][]string{{"GUARD", "STATE", "SINCE", "LIMIT", "NOW", "OF", "WHY"}}
+		table := [][]string{{"GUARD", "STATE", "SINCE", "LIMIT", "CURRENT", "COUNT", "REASON"}}
 		for i, row := range guardRows(&g.Guards) {
 			why := ""
 			if of := g.Guards.Guards[i].Why; of != nil {

@@ -207,7 +207,7 @@ func listIncidents(ctx context.Context, c *terminal.Console, service *client.Cli
 	return terminal.PrintTable(c.Out, rows)
 }
 
-// state returns a text for the state of the incident: open, muted, closed or accepted.
+// state returns a text for the state of the incident: open, muted, closed, or how a decision ended it.
 func (i *shownIncident) state() string {
 	switch {
 	case i.MutedUntil != nil:
@@ -215,7 +215,7 @@ func (i *shownIncident) state() string {
 	case i.State == "closed":
 		for _, d := range slices.Backward(i.Decisions) {
 			if d.Decision.Ends() {
-				return string(d.Decision)
+				return words.EndedBy(d.Decision)
 			}
 		}
 	}
@@ -298,7 +298,8 @@ func decisionText(d wire.Decision) string {
 	if d.Until != nil {
 		out.Until = *d.Until
 	}
-	return out.String()
+	text := words.Decision(out)
+	return strings.ToLower(text[:1]) + text[1:]
 }
 
 // printLines prints results as JSON, one per line.

@@ -302,6 +302,14 @@ func joined(states []ledger.State) string {
 	return strings.Join(names, ", ")
 }
 
+// actionText describes what a request orders, and where it is sent.
+func actionText(q ledger.Request) string {
+	if q.Recipe == "" {
+		return fmt.Sprintf("%s, target %s", words.Plain(q.Kind), q.Target)
+	}
+	return fmt.Sprintf("%s with recipe %s, target %s", words.Plain(q.Kind), q.Recipe, q.Target)
+}
+
 func originText(q ledger.Request) string { return string(q.OriginKind) + " " + q.Origin }
 
 // text prints the order of a request and its state.
@@ -323,7 +331,7 @@ func (q *shownRequest) text(w io.Writer) error {
 		add("link", q.Links.Decide)
 	}
 	add("policy", words.Group(q.Policy, order.Group).String())
-	add("action", fmt.Sprintf("%s with recipe %s, target %s", words.Plain(q.Kind), terminal.Dash(q.Recipe), q.Target))
+	add("action", actionText(q.Request))
 	add("requested by", originText(q.Request))
 	add("parent", q.Parent)
 	add("new version", q.NewVersion)
@@ -343,11 +351,11 @@ func (s *requestStory) text(w io.Writer) error {
 	if err := s.Request.text(w); err != nil {
 		return err
 	}
-	history := [][]string{{"AT", "STATE", "BY", "WHY"}}
+	history := [][]string{{"TIME", "STATE", "BY", "REASON"}}
 	for _, h := range s.History {
 		history = append(history, []string{words.Stamp(h.At), words.StepOf(s.Request.Request, h.State), h.By, h.Reason})
 	}
-	deliveries := [][]string{{"ATTEMPT", "STARTED", "TOOK", "TARGET", "RESULT", "STATUS", "ERROR"}}
+	deliveries := [][]string{{"ATTEMPT", "STARTED", "DURATION", "TARGET", "RESULT", "STATUS", "ERROR"}}
 	for _, d := range slices.Backward(s.Deliveries) {
 		deliveries = append(deliveries, []string{
 			strconv.Itoa(d.Attempt), words.Stamp(d.StartedAt), words.Took(d), d.Target, string(d.Result), words.Status(d.Status), d.Error,
@@ -388,7 +396,7 @@ func (s *requestStory) logText(w io.Writer) error {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString("\nEND OF THE JOB'S LOG\n")
+	b.WriteString("\nLAST LINES OF THE JOB LOG\n")
 	for line := range strings.Lines(s.Request.Log) {
 		b.WriteString("  " + terminal.Printable(strings.TrimRight(line, "\r\n")) + "\n")
 	}

@@ -49,7 +49,7 @@ func (d *Worker) promoteVersion(ctx context.Context, met *outcome.Retraining) er
 			continue
 		}
 		err := d.restart(ctx, g.Group, alerts.Decision{
-			Kind: alerts.Reset, By: byService, Why: fmt.Sprintf("policy_version %s has met the contract of retraining %s", met.Version, met.Request), At: d.outcome.Now(),
+			Kind: alerts.Reset, By: byService, Why: fmt.Sprintf("policy_version %s met the success criteria of retraining %s", met.Version, met.Request), At: d.outcome.Now(),
 		})
 		if err != nil {
 			return err

@@ -155,9 +155,9 @@ func TestRetrainingIsClosedByItsTelemetry(t *testing.T) {
 		evidence       string
 		past           int // number of ended baselines
 	}{
-		{"met", "mean return > 105 over 100 episodes within 24h", 120, 100, "rr_1 met", "as expected, the mean of return over 24 episodes is 1", 1},
+		{"met", "mean return > 105 over 100 episodes within 24h", 120, 100, "rr_1 met", "as expected: the mean of return over 24 episodes is 1", 1},
 		{"missed", "mean return > 115 over 100 episodes within 24h", 100, 100, "rr_1 missed", "not as expected: the mean of return over 2", 0},
-		{"neither", "mean return > 110 over 100 episodes within 24h", 110, 100, "rr_1 inconclusive", "not decided after all episodes: the mean of return over 100 episodes is 1", 0},
+		{"neither", "mean return > 110 over 100 episodes within 24h", 110, 100, "rr_1 inconclusive", "inconclusive after all 100 episodes: the mean of return over 100 episodes is 1", 0},
 		{"no such signal", "mean outcome.ctr > 1 over 100 episodes within 24h", 110, 100, "", "", 0},
 	} {
 		j := newJudging(t, tc.expected)
@@ -169,6 +169,10 @@ func TestRetrainingIsClosedByItsTelemetry(t *testing.T) {
 		}
 		if !slices.Equal(j.told, want) || !strings.HasPrefix(j.verdict.Evidence, tc.evidence) {
 			t.Errorf("%s: told %q, %+v; want %q, %q", tc.name, j.told, j.verdict, want, tc.evidence)
+		}
+		early := strings.Contains(j.verdict.Evidence, "). Decided early: the confidence interval was conclusive after ")
+		if wants := tc.told == "rr_1 met" || tc.told == "rr_1 missed"; early != wants {
+			t.Errorf("%s: %q says that it was decided early: %v, want %v", tc.name, j.verdict.Evidence, early, wants)
 		}
 		d.Policy.Publish()
 		if g := d.Policy.Summary().Groups[0]; len(g.Lineage.Past) != tc.past {

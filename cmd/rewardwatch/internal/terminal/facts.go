@@ -123,7 +123,7 @@ func CauseText(cause alerts.Cause, ranked []alerts.RankedCause) string {
 	if len(weights) == 0 {
 		return string(cause)
 	}
-	return fmt.Sprintf("%s (%s)", cause, strings.Join(weights, ", "))
+	return fmt.Sprintf("%s (probabilities: %s)", cause, strings.Join(weights, ", "))
 }
 
 // returnText describes the parts of a change of the return.
