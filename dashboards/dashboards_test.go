@@ -15,6 +15,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+	"github.com/rewardwatch/rewardwatch/retrain"
 
 	"github.com/goccy/go-yaml"
 	"github.com/prometheus/prometheus/model/labels"
@@ -642,6 +643,18 @@ func TestCausesOfClosedIncidentsAreInWords(t *testing.T) {
 	for _, cause := range alerts.Causes() {
 		if !namesCause(string(m.raw[at]), cause) {
 			t.Errorf("the cause %s is shown as its metric has it", cause)
+		}
+	}
+}
+
+// Every step of every kind of request is told as an event, without the ids of metrics.
+func TestStepsOfRequestsAreInWords(t *testing.T) {
+	event := regexp.MustCompile(`^[A-Z][a-z]+( [a-z]+){1,3}$`)
+	for _, kind := range retrain.Kinds() {
+		for _, step := range retrain.Steps() {
+			if text := stepTaken(kind, step); !event.MatchString(text) || strings.Contains(text, "dead") {
+				t.Errorf("%s %s is shown as %q", kind, step, text)
+			}
 		}
 	}
 }

@@ -28,7 +28,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 		firing(s, "Firing alarms by severity, with the alarms of muted incidents on top. Info: the baseline is still provisional. Muted: alarms of any severity that page no one, because their incident was muted."),
 		inColors(spaced(happened("Closed incidents by cause", "Incidents that closed, by their most likely cause. Each bar counts one interval.", "Incidents",
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"})), causeColors()...).NoValue(noPolicies),
-		spaced(stacked("Telemetry faults by rule", "Signals with a telemetry fault, by the rule that they break. Signals with wrong values are not judged until the fault is fixed.", "short",
+		spaced(stacked("Telemetry faults by rule", "Signals with a telemetry fault, by the rule that detected it. Signals with wrong values are not judged until the fault is fixed.", "short",
 			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"})).
 			OverrideByRegexp("/./", shadesOf(purple)).OverrideByName("none", colored(green)).AxisLabel("Signals").NoValue(noPolicies),
 		number("Incidents opened in the time range", "Incidents that opened in the selected time range.", "short", steps(gray),
@@ -42,8 +42,8 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 	folded(d, "Throughput and delay", "sizing.md#throughput",
 		inColors(levels("Judged episodes", "Finished episodes that were compared with a baseline or added to one. Telemetry without episodes is judged in blocks of steps.", episodes,
 			query{expr: "sum(rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))", legend: "judged"}), [2]string{"judged", blue}).NoValue(nothingJudged).Span(third),
-		levels("Lag by topic", "Records that have not been read yet, by topic. While there is a lag, alarms are late.", "short",
-			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).AxisLabel("Records").NoValue(noPartitions).Span(third),
+		levels("Lag by topic", "Records that have not been read yet, by topic. While there is lag, alarms are late.", "short",
+			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).AxisLabel("Records").NoValue("No topics").Span(third),
 		delay(s).Span(third))
 	return d
 }
@@ -219,11 +219,11 @@ func causeColumn(title string, options ...dashboard.DynamicConfigValue) column {
 // causePhrases maps each cause to its meaning.
 func causePhrases() []dashboard.ValueMapping {
 	phrases := map[alerts.Cause]string{
-		alerts.CausePolicy:         "Policy: acts differently",
-		alerts.CauseEnvironment:    "Environment: responds differently",
-		alerts.CauseRewardFunction: "Reward function: pays differently",
-		alerts.CauseRewardHacking:  "Reward hacking: outcomes worse",
-		alerts.CauseObservations:   "Observations: sensors differ",
+		alerts.CausePolicy:         "Policy: changed behavior",
+		alerts.CauseEnvironment:    "Environment: changed responses",
+		alerts.CauseRewardFunction: "Reward function: changed rewards",
+		alerts.CauseRewardHacking:  "Reward hacking: worse outcomes",
+		alerts.CauseObservations:   "Observations: changed inputs",
 		alerts.CauseTelemetry:      "Telemetry: wrong values",
 		alerts.CauseUnknown:        "Unknown",
 	}

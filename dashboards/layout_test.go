@@ -228,7 +228,7 @@ func TestNamesHaveColors(t *testing.T) {
 		"{{severity}}": {"critical", "warning", "info"}, "{{confidence}}": {"kept", "reduced", "provisional", "unconfirmed", "none"},
 		"{{cause}}":   causes(),
 		"{{outcome}}": {"met", "missed", "inconclusive", "failed"}, "{{kind}}": {"partition", "policy"},
-		"{{state}}": {"queued", "awaiting approval", "open", "delivered", "running", "verifying", "met", "missed", "inconclusive", "failed", "rejected", "expired", "dead letter", "withdrawn"},
+		"{{state}}": {"queued", "awaiting approval", "open", "delivered", "running", "verifying", "met", "missed", "inconclusive", "failed", "rejected", "expired", "not delivered", "withdrawn"},
 	}
 	checked := 0
 	for file, d := range build(t, DefaultOptions()) {

@@ -489,7 +489,7 @@ func inColors(p *timeseries.PanelBuilder, colors ...[2]string) *timeseries.Panel
 	return p
 }
 
-// spaced shows the names of series, which are values of one label, with spaces: dead letter, not dead_letter.
+// spaced shows the names of series, which are values of one label, with spaces: reward function, not reward_function.
 func spaced(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	return p.WithTransformation(renamed("/_/g", " "))
 }

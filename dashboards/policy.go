@@ -1,8 +1,8 @@
 package dashboards
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
@@ -94,19 +94,36 @@ func deeds() []dashboard.ValueMapping {
 		add(d[0], d[1])
 	}
 	for _, kind := range retrain.Kinds() {
-		name := strings.ToUpper(kind[:1]) + spacedName(kind[1:])
-		if kind == "retrain" {
-			name = "Retraining"
-		}
 		for _, step := range retrain.Steps() {
-			text := name + " " + spacedName(step)
-			if step == string(ledger.StateAwaitingApproval) {
-				text = "Approval requested"
-			}
-			add(kind+" "+step, text)
+			add(kind+" "+step, stepTaken(kind, step))
 		}
 	}
 	return options.mappings()
+}
+
+// stepTaken returns what happened to a request of a kind: Retraining delivered.
+func stepTaken(kind, step string) string {
+	whole := map[string]string{
+		string(ledger.StateAwaitingApproval): "Approval requested",
+		string(ledger.StateOpen):             "Delivery pending",
+		string(ledger.StateVerifying):        "Verification started",
+		string(ledger.StateMet):              "Contract met",
+		string(ledger.StateMissed):           "Contract missed",
+		string(ledger.StateInconclusive):     "Outcome inconclusive",
+		"untracked":                          "Tracking stopped",
+	}
+	if text := whole[step]; text != "" {
+		return text
+	}
+	verbs := map[string]string{string(ledger.StateRunning): "started", string(ledger.StateDeadLetter): "not delivered"}
+	return orderNames()[kind] + " " + cmp.Or(verbs[step], spacedName(step))
+}
+
+// orderNames names the kinds of requests as nouns.
+func orderNames() map[string]string {
+	return map[string]string{
+		"retrain": "Retraining", "freeze": "Freeze", "rollback": "Rollback", "resume": "Resumption", "lower_exploration": "Exploration cut",
+	}
 }
 
 // moved lists all signals, the ones that moved furthest first.
@@ -179,7 +196,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 		rows("Current baselines", "Baseline of each group: its number of episodes (or blocks), and its ID, which is a hash of its values.",
 			append(labelColumns(s.labels...), valueColumn("Episodes", inDecimals(0), inWidth(90)), column{"baseline", "Baseline ID", atLeast(180)}), []order{{"baseline", false}},
 			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineUnits) + " * on (" + s.groups() + ") group_right () max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + "))"}).NoValue(noBaseline),
-		rows("Telemetry status by signal", "Whether the telemetry of each signal has a fault, and the rule that it breaks. During a fault, no retraining is triggered, and signals with wrong values are not judged.",
+		rows("Telemetry status by signal", "Whether the telemetry of each signal has a fault, and the rule that detected it. During a fault, no retraining is triggered, and signals with wrong values are not judged.",
 			append(labelColumns(slices.Concat(s.labels, []string{"signal"})...), labelColumn("rule", mapped([]dashboard.ValueMapping{inPlaceOf("/_/g", " ")})...), valueColumn("Status", mapped(faultNames()))), nil,
 			query{expr: faultOf(s)}).NoValue("No signals").Span(full))
 }
@@ -276,7 +293,7 @@ func policyReward(d *dashboard.DashboardBuilder, s scope) {
 	negative := perSecond(s.of(metrics.MetricRewardNegative), s.groups())
 	count := perSecond(s.of(metrics.MetricRewardObservations), s.groups())
 	folded(d, "Reward over time", "metrics.md",
-		lines("Mean reward per step", "Sum of all rewards divided by their number, for each point of the graph.", "short",
+		lines("Mean reward per step", "Sum of all rewards, divided by their number.", "short",
 			query{expr: "(" + positive + " - " + negative + ") / (" + count + " > 0)", legend: s.legend()}).AxisLabel("Reward").NoValue(noRewards),
 		lines("Positive and negative rewards", "Sums of the positive and of the negative rewards per second.", "short",
 			query{expr: positive, legend: s.legend() + " positive"},

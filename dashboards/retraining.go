@@ -59,7 +59,7 @@ func verdicts(s scope) *table.PanelBuilder {
 	return rows("Latest retraining by policy", "Latest delivered retraining of each policy: what its contract expects of the new version, and what was observed once the outcome is known. Missed and failed retrainings come first. Click a request to see its evidence in the console.",
 		[]column{
 			labelColumn("policy", atLeast(220)...),
-			{"state", "Status", slices.Concat(texts(requestColors(ledger.States()...)...), inWidth(120))},
+			{"state", "Status", slices.Concat(statuses(), inWidth(120))},
 			{"condition", "Expected", atLeast(220)},
 			valueColumnOf(1, "Observed", inUnit("short"), inDecimals(3), inWidth(110)),
 			labelColumn("request", slices.Concat(toConsole("Open the request in the console", "/retrain/", "request"), inWidth(260))...),
@@ -79,7 +79,7 @@ func underWay(s scope) *table.PanelBuilder {
 	return rows("Unfinished requests", "Number of retrain requests without an outcome, by policy and status. Requests that await approval come first. Click a policy to see its requests in the console.",
 		[]column{
 			labelColumn("policy", append(requestsInConsole("policy=${__data.fields.policy:percentencode}"), atLeast(220)...)...),
-			{"state", "Status", append(texts(requestColors(ledger.States()...)...), inWidth(130)...)},
+			{"state", "Status", append(statuses(), inWidth(130)...)},
 			valueColumnOf(0, "Requests", inDecimals(0), inWidth(85)),
 		}, []order{{"Value #B", false}, {"policy", false}, {"state", false}},
 		query{expr: of("awaiting_approval|" + others)},
@@ -112,9 +112,26 @@ func inStates(s scope, states string) string {
 func inStateColors(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	colors := requestColors(ledger.States()...)
 	for i := range colors {
-		colors[i][0] = strings.ReplaceAll(colors[i][0], "_", " ")
+		colors[i][0] = statusName(ledger.State(colors[i][0]))
 	}
-	return inColors(spaced(p), colors...)
+	return inColors(spaced(p.WithTransformation(renamed("/^"+string(ledger.StateDeadLetter)+"$/", statusName(ledger.StateDeadLetter)))), colors...)
+}
+
+// statusName returns the state of a request in words.
+func statusName(state ledger.State) string {
+	if state == ledger.StateDeadLetter {
+		return "not delivered"
+	}
+	return spacedName(string(state))
+}
+
+// statuses shows the states of requests in words and colors.
+func statuses() []dashboard.DynamicConfigValue {
+	options := valueTexts{}
+	for i, c := range requestColors(ledger.States()...) {
+		options.as(c[0], i, statusName(ledger.State(c[0])), readable(c[1]))
+	}
+	return append(mapped(options.mappings()), filledCell("color-text"))
 }
 
 func requestColors(states ...ledger.State) [][2]string {
@@ -136,15 +153,15 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 	expected := "topk(2, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
 	folded(d, "Outcomes over time", "outcomes.md",
-		lines("Observed vs. expected values", "Statistic of the contract over the last 200 episodes (or blocks), while the outcome is pending. Dashed: value that the contract expects. The outcome is decided by episodes of the new version only. At most two policies are shown; choose others with the Policy variable.", "short",
+		lines("Observed vs. expected values", "Statistic in the contract of each retraining whose outcome is pending, over the last 200 episodes (or blocks). Dashed: value that the contract expects. The outcome is decided by episodes of the new version only. At most two policies are shown; choose others with the Policy variable.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
 			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).AxisLabel("Value").NoValue("No pending outcomes").Span(full),
-		inColors(happened("Retrainings by outcome", "Retrainings that ended in each interval. Met: the new version met its contract. Missed: it did not. Inconclusive: there were too few episodes (or blocks) to decide. Failed: the job did not produce a new version.", "Retrainings",
+		inColors(happened("Retrainings by outcome", "Retrainings that ended, by outcome. Met: the new version met its contract. Missed: it did not. Inconclusive: there were too few episodes (or blocks) to decide. Failed: the job did not produce a new version.", "Retrainings",
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
 			NoValue("No retrainings have ended"),
-		levels("Longest remaining cooldowns", "Time until an incident of a policy can request another retraining from a target, for the six longest cooldowns.", "s",
+		levels("Longest remaining cooldowns", "Time until an incident of a policy can request another retraining from a target. Only the six longest cooldowns are shown.", "s",
 			query{expr: "topk(6, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldowns"))
 }
 

@@ -39,7 +39,7 @@ func service(opts Options) *dashboard.DashboardBuilder {
 func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
 	d.WithPanel(number("Burn rate (1h)", "How fast the freshness budget was spent over the last hour. The budget allows 1% of episodes (or blocks) to be judged more than a minute after their last event, over 30 days. Above 1, it runs out early.", "short", steps(green, step{1, amber}, step{6, red}),
 		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("No episodes")).
-		WithPanel(number("Lag (records)", "Records that have not been read yet. While there is a lag, alarms are late. If it keeps growing, Rewardwatch needs more resources.", "short", steps(green, step{100000, amber}),
+		WithPanel(number("Lag (records)", "Records that have not been read yet. While there is lag, alarms are late. If it keeps growing, Rewardwatch needs more resources.", "short", steps(green, step{100000, amber}),
 			query{expr: "sum(max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))"})).
 		WithPanel(number("Rejection rate", "Share of telemetry records that were rejected. For the reasons, see Rejected records by reason.", "percentunit", steps(green, step{.001, amber}, step{.01, red}),
 			query{expr: "sum(rate(" + s.service(ingest.MetricEvents, `result="refused"`) + "[$__rate_interval])) / (sum(rate(" + s.service(ingest.MetricEvents) + "[$__rate_interval])) > 0)"}).
@@ -91,14 +91,14 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval])) > 0", legend: "removed by retention: {{topic}}"}),
 			[2]string{"too many signals", orange}).
 			WithTransformation(renamed("/^(late|group|dropped|skipped: not)_/", "$1 ")).NoValue("No records ignored"),
-		spaced(stacked("Ended episodes by kind", "Episodes that ended, by how they ended. Abandoned episodes were dropped unfinished.", episodes,
+		spaced(stacked("Episodes by type of end", "How episodes ended. Abandoned episodes never ended, and were dropped.", episodes,
 			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"})).NoValue("No episodes ended"),
-		inColors(levels("Open episodes", "Episodes that have started and not ended yet.", "short",
+		inColors(levels("Open episodes", "Episodes that have started but not ended yet.", "short",
 			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}), [2]string{"open", blue}).AxisLabel("Episodes").NoValue("No episodes"),
 		levels("Partitions by topic", "Partitions of each topic: assigned to an instance, and in total. Partitions that are not assigned are not read.", "short",
 			query{expr: "sum by (topic) (" + s.service(ingest.MetricPartitions, `kind="assigned"`) + ")", legend: "{{topic}} assigned"},
 			query{expr: "max by (topic) (" + s.service(ingest.MetricPartitions, `kind="existing"`) + ")", legend: "{{topic}} total"}).AxisLabel("Partitions").NoValue(noPartitions),
-		happened("Reconnections", "Reopened connections to partition leaders, by topic and reason.", "Reconnections",
+		happened("Reconnections", "Reopened connections to partition leaders, by topic and reason. Occasional reconnections are normal.", "Reconnections",
 			query{expr: counted(s.service(ingest.MetricReconnects), overPoint, "topic", "reason") + " > 0", legend: "{{topic}}: {{reason}}"}).NoValue("No reconnections"))
 }
 
@@ -106,7 +106,7 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 func serviceFreshness(d *dashboard.DashboardBuilder, s scope) {
 	const worst = 12
 	folded(d, "Freshness and lag", "runbooks.md#freshnessbudgetburn",
-		levels("Lag by partition", "Records that have not been read yet, in the 12 partitions with the most of them.", "short",
+		levels("Lag by partition", "Records that have not been read yet, for the 12 partitions with the most lag.", "short",
 			query{expr: fmt.Sprintf("topk(%d, max by (topic, partition) (%s))", worst, s.service(ingest.MetricLagRecords)), legend: "{{topic}} {{partition}}"}).AxisLabel("Records").NoValue(noPartitions),
 		levels("Time lag by partition", "Age of the last record read, for the 12 partitions that are furthest behind. It is 0 if all records have been read, and absent if the telemetry has no timestamps.", "s",
 			query{expr: fmt.Sprintf("topk(%d, max by (topic, partition) (%s))", worst, s.service(ingest.MetricLagSeconds)), legend: "{{topic}} {{partition}}"}).NoValue(noPartitions),
