@@ -339,7 +339,7 @@ func (f *fleetHistory) decisions(incident map[string]string) {
 	for _, other := range append(versionLabels(), "changed") {
 		delete(labels, other)
 	}
-	for i, what := range []string{"muted", alerts.MuteEnds, "commented"} {
+	for i, what := range []string{"muted", "commented", alerts.MuteEnds} {
 		labels["decision"], labels["by"] = what, "ann"
 		at := f.end.Add(time.Duration(i*i-2) * time.Hour)
 		f.add(alerts.MetricIncidentDecision, maps.Clone(labels), func(time.Time) float64 { return float64(at.Unix()) })
