@@ -330,12 +330,12 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	actual := ofGroup(metrics.MetricOffPolicyActual)
 	actual.legend += " earned"
 	folded(d, "Off-policy estimates", "causes.md#the-policy-or-the-world",
-		lines("Estimated value of the accepted policy", "What the policy of the baseline would have earned per episode (or per step of a block) on current traffic, with its 95% confidence interval (dashed), and what was actually earned. Accepted policy: an estimate from the logged action probabilities. Action frequencies: a policy that takes each action as often as the baseline did. Gaps: too little data for an estimate.", "short",
+		lines("Estimated value of the accepted policy", "What the policy of the baseline would have earned per episode (or per step of a block) on current traffic, with its 95% confidence interval (dashed), and what was actually earned. Accepted: estimated from the logged action probabilities. Frequencies: estimated for a policy that takes each action as often as the baseline did. Gaps: too little data for an estimate.", "short",
 			query{expr: value("estimate"), legend: s.legend("reference")},
 			query{expr: value("low"), legend: s.legend("reference") + " low"},
 			query{expr: value("high"), legend: s.legend("reference") + " high"},
 			actual).
-			WithTransformation(renamed("/target_prob/", "accepted policy")).WithTransformation(renamed("/action_frequencies/", "action frequencies")).
+			WithTransformation(renamed("/target_prob/", "accepted")).WithTransformation(renamed("/action_frequencies/", "frequencies")).
 			OverrideByRegexp("/ (low|high)$/", dashed()).AxisLabel("Return").NoValue(noEstimates),
 		levels("Effective sample size", "Number of episodes (or blocks) of the accepted policy that would be as informative as the observed ones. Below 50, there are no estimates.", "short",
 			ofGroup(metrics.MetricOffPolicyEffective)).AxisLabel("Episodes").Span(quarter).NoValue(noEstimates),
