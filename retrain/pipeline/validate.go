@@ -54,7 +54,7 @@ func validate(w *Work) string {
 		plain[path] = text.Value
 	}
 	for _, path := range secrets.InValues(plain) {
-		w.report(path, "%s", secrets.Message)
+		w.report(path, "%s: remove it, and let the command read it from a variable of shadow.secrets or deploy.secrets", secrets.Message)
 	}
 	as := slices.Clone(w.Problems) // further problems of these values are consequences
 	miswritten := slices.Concat(strict.Empty(w.chain, &w.given, &w.File),

@@ -29,6 +29,17 @@ func notText(file, text string) (Place, bool) {
 	return Place{file, 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])}, true
 }
 
+// conflict returns the line of the first marker that Git writes where a merge failed, or 0.
+func conflict(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		if n++; strings.HasPrefix(line, "<<<<<<< ") {
+			return n
+		}
+	}
+	return 0
+}
+
 // word returns an item of a list as one word if the parser took it for a key and its value although no space
 // follows the colon, as it does with [host:9092] within braces. It returns other items as they are.
 func word(item ast.Node) ast.Node {

@@ -103,21 +103,29 @@ func Read(file string, text []byte, dst any) *Reader {
 	}
 	document, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		r.syntaxError(err, tokens)
+		r.syntaxError(err, tokens, content)
 		return r
 	}
 	r.documents(document, reflect.ValueOf(dst).Elem())
 	return r
 }
 
-func (r *Reader) syntaxError(err error, tokens token.Tokens) {
+func (r *Reader) syntaxError(err error, tokens token.Tokens, text string) {
+	if line := conflict(text); line > 0 {
+		r.fault(Place{r.file, line, 1}, "", "is not YAML: an unresolved merge conflict begins here: keep one of its sides, and remove the markers")
+		return
+	}
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
 		if open, message := unclosed(tokens, at.GetToken()); open != nil {
 			r.fault(r.placeOf(open), "", "is not YAML: "+message)
 			return
 		}
-		r.fault(r.placeOf(at.GetToken()), "", "is not YAML: "+at.GetMessage())
+		message := at.GetMessage()
+		if strings.Contains(message, "'\t'") {
+			message = "a tab cannot indent a line: use spaces"
+		}
+		r.fault(r.placeOf(at.GetToken()), "", "is not YAML: "+message)
 		return
 	}
 	r.fault(r.places[""], "", "is not YAML: "+err.Error())
@@ -348,6 +356,9 @@ func (r *Reader) table(path string, n ast.Node, dst reflect.Value) {
 const mostTypos = 2
 
 func unknownKey(key string, fields []Field) string {
+	if key == "?" {
+		return "the form \"? key\" is not supported: write the key and its value as \"key: value\""
+	}
 	keys := make([]string, len(fields))
 	for i, f := range fields {
 		keys[i] = f.Key
