@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -81,6 +82,9 @@ for name in sys.argv[1:]:
     if [sorted(t.upstream_task_ids) for t in tasks] != [[], *([t.task_id] for t in tasks[:-1])]:
         sys.exit(f"{name}: {tasks} do not follow one another")
 `
+
+// furtherFiles lets maintainers check files that are not part of the repository.
+var furtherFiles = flag.String("further-files", "", "directory with further pipeline files to check")
 
 // variants are projects that differ in everything that the templates depend on.
 func variants() map[string][]string {
@@ -162,6 +166,13 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 	projects, err := filepath.Glob("testdata/[ps]*/*.yaml") // test projects, and files in unusual styles
 	if err != nil || len(projects) != 124 {
 		t.Fatalf("%v, %v", projects, err)
+	}
+	if *furtherFiles != "" {
+		further, err := filepath.Glob(filepath.Join(*furtherFiles, "*.yaml"))
+		if err != nil || len(further) == 0 {
+			t.Fatalf("%v, %v", further, err)
+		}
+		projects = append(projects, further...)
 	}
 	for _, file := range projects {
 		w, err := Run(file, "", Options{Release: "v0.1.0"})
