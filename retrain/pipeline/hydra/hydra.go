@@ -13,7 +13,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
@@ -163,13 +162,14 @@ func (r Reader) Setting(dir, name string) (Setting, bool) {
 	return Setting{File: file, Text: bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))}, err == nil
 }
 
-// Flags returns the settings of a program that arguments such as agent.lr=1 can change. code is its source.
-func (r Reader) Flags(program, code string) []modules.Option {
+// Flags returns the settings of a program that arguments such as agent.lr=1 can change. code is its source, and assigns
+// reports whether the code that it imports assigns a setting.
+func (r Reader) Flags(program, code string, assigns func(name string) bool) []modules.Option {
 	var out []modules.Option
 	seen := map[string]bool{}
 	for _, s := range r.Composed(program, code) {
 		for _, x := range settingFlags(s.group, s.Text) {
-			x.Required = x.Required && !pytext.AssignsSetting(code, x.Name)
+			x.Required = x.Required && !assigns(x.Name)
 			if !seen[x.Name] && len(out) < modules.MaxFlags {
 				seen[x.Name] = true
 				out = append(out, x)

@@ -1,6 +1,7 @@
 package pins
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
@@ -30,6 +31,7 @@ type Interfaces struct {
 	together              string // results of parallel environments, changed in PettingZoo 1.22
 	scorers               string // removed in d3rlpy 2
 	aliases               string // removed in NumPy 1.24
+	abstract, specOf      string // removed in Python 3.10 and 3.11
 
 	Drawn string // drawing of Keras models, which needs packages that Keras does not install
 
@@ -102,6 +104,10 @@ var (
 	// ofAliases matches NumPy's aliases of Python types. NumPy 2 has bool again, as its own type.
 	ofAliases = pattern.MustCompile(`\b(?:np|numpy)\.(?:bool|int|float|complex|object|str)(?:\W|$)`)
 
+	// ofAbstract and ofSpecOf match what Python removed from its standard library.
+	ofAbstract = pattern.MustCompile(`\bcollections\.(?:Callable|Container|Hashable|Iterable|Iterator|Mapping|MutableMapping|MutableSequence|MutableSet|Sequence|Sized)\b|(?m:^[ \t]*from collections import [^\n]*\b(?:Callable|Iterable|Mapping|MutableMapping|Sequence)\b)`)
+	ofSpecOf   = pattern.MustCompile(`\binspect\.getargspec\(|@asyncio\.coroutine\b`)
+
 	ofHydra = pattern.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
 )
 
@@ -110,7 +116,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *pattern.Pattern
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.since, ofGymnasium1}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.pools, ofPools}, {&i.makes, makesOther}, {&i.oldGym, importsGym}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specOf, ofSpecOf}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.since, ofGymnasium1}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.pools, ofPools}, {&i.makes, makesOther}, {&i.oldGym, importsGym}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}
@@ -133,6 +139,9 @@ func (i *Interfaces) Take(file string, text []byte) {
 	}
 	if i.vectors == "" && ofWrappers.Match(text) && !ownWrappers.Match(text) {
 		i.vectors = file
+	}
+	if i.abstract == "" && ofAbstract.Match(text) && !bytes.Contains(text, []byte("collections.abc")) {
+		i.abstract = file
 	}
 	if i.TF1 == "" && ofTF1.Match(text) && !asTF1.Match(text) {
 		i.TF1 = file
@@ -167,6 +176,18 @@ func (i *Interfaces) OfZoo(requirement string) map[string]string {
 		}
 	}
 	return out
+}
+
+// PythonBelow returns the last version of Python that has everything in use of its standard library, and the first file
+// that uses something removed, or "".
+func (i *Interfaces) PythonBelow() (version, file string) {
+	switch {
+	case i.abstract != "":
+		return "3.9", i.abstract
+	case i.specOf != "":
+		return "3.10", i.specOf
+	}
+	return "", ""
 }
 
 // Last returns the last version of a package that has all interfaces in use, and the first file that uses a removed

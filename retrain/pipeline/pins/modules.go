@@ -70,6 +70,12 @@ var others = []Module{
 	{"h5py", "h5py"},
 	{"optuna", "optuna"},
 	{"absl", "absl-py"},
+	{"rsl_rl", "rsl-rl-lib"},
+	{"sacred", "sacred"},
+	{"garage", "garage"},
+	{"akro", "akro"},
+	{"rdkit", "rdkit"},
+	{"torch_geometric", "torch-geometric"},
 }
 
 // Modules returns the modules whose packages a training needs even if they are not declared and, if all is true, also
@@ -84,9 +90,9 @@ func Modules(all bool) []Module {
 // distributions maps further modules to packages with a different name.
 var distributions = map[string]string{
 	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx", "dopamine": "dopamine-rl",
-	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
+	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "genesis": "genesis-world", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
 	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "mpl_toolkits": "matplotlib", "orbax": "orbax-checkpoint", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pybroker": "lib-pybroker", "pybullet_envs": "pybullet", "pybullet_utils": "pybullet", "pyro": "pyro-ppl", "pylab": "matplotlib", "pywt": "pywavelets",
-	"rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "signal_slot": "signal-slot-mp", "skimage": "scikit-image", "skopt": "scikit-optimize", "snappy": "python-snappy", "sonnet": "dm-sonnet", "talib": "ta-lib", "tap": "typed-argument-parser", "torchnlp": "pytorch-nlp",
+	"reverb": "dm-reverb", "rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "signal_slot": "signal-slot-mp", "skimage": "scikit-image", "skopt": "scikit-optimize", "snappy": "python-snappy", "sonnet": "dm-sonnet", "talib": "ta-lib", "tap": "typed-argument-parser", "torchnlp": "pytorch-nlp",
 	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
 }
 
@@ -97,6 +103,12 @@ var families = map[string]string{"cv2": "opencv-", "tensorflow": "tensorflow-", 
 func IsFamily(module, name string) bool {
 	return families[module] != "" && strings.HasPrefix(name, families[module])
 }
+
+// common are names that many projects give to modules of their own.
+var common = strings.Fields("agent agents algorithm algorithms algos buffer buffers common components config configs constants controllers core data dataset datasets env environment environments envs evaluate evaluation game games helper helpers learner learners lib logger main memory metrics model models modules network networks plot policies policy replay replay_buffer runner runners scripts settings simulator src test tests tools train trainer trainers training util utils wrapper wrappers")
+
+// Common reports whether many projects have a module of this name. A package of PyPI with the same name is not meant.
+func Common(module string) bool { return slices.Contains(common, module) }
 
 // Distribution returns the normalized name of the package that contains a module.
 func Distribution(module string) string {

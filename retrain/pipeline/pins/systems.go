@@ -56,11 +56,15 @@ var (
 
 // Companions returns the packages that an environment needs in addition to its library, considering how the programs
 // use it.
-func (i *Interfaces) Companions(id string) []Companion {
+func (i *Interfaces) Companions(id string, own bool) []Companion {
 	if i.pools != "" && i.makes == "" {
 		return nil
 	}
 	out := Companions(id)
+	if own {
+		of := world(id)
+		out = out[len(of):]
+	}
 	if (i.rendered != "" || i.renders != "" && i.oldGym != "") && drawn.MatchString(id) {
 		out = append(out, Companion{"pygame", hasPygame})
 	}

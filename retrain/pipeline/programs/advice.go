@@ -37,7 +37,7 @@ type advice struct {
 var (
 	pythonLine = pattern.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|py(?:[ \t]+-3(?:\.[0-9]+)?)?|uv[ \t]+run|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
 	directLine = pattern.MustCompile("(?m)(?:^|[`$>])[ \t]*()(\\./[\\w./-]+\\.py)\\b([^`\n]*)")
-	continued  = pattern.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
+	continued  = pattern.MustCompile("(?m)[ \t]*\\\\[ \t]*\r?\n[ \t]*|^([^`\n]*)[ \t]+`[ \t]*\r?\n[ \t]*") // the latter in PowerShell
 	pageName   = pattern.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
 )
 
@@ -125,7 +125,7 @@ func weightOf(file string) int {
 
 // adviceIn collects the commands in a text.
 func (f *Finder) adviceIn(file, text string, weight int, console *pattern.Pattern) {
-	text = continued.ReplaceAllString(text, " ")
+	text = continued.ReplaceAllString(text, "$1 ")
 	explained := 0
 	for _, m := range append(pythonLine.FindAllStringSubmatchIndex(text, 200), directLine.FindAllStringSubmatchIndex(text, 200)...) {
 		target, rest := strings.Join(strings.Fields(text[m[4]:m[5]]), " "), text[m[6]:m[7]]

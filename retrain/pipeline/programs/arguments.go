@@ -23,7 +23,7 @@ import (
 var (
 	savesTo     = pattern.MustCompile(`^(save_path|save_dir|saved_path|saved_dir|saved_models?_path|saved_models?_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
 	firstOf     = []string{"save", "model", "checkpoint", "ckpt", "out", "result", "train_dir", "exp", "run", "work", "root", "base", "log", "default"}
-	readsFrom   = pattern.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|chkpt(?:_dir|_path|_file)?|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|model_weights|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
+	readsFrom   = pattern.MustCompile(`^(model_path|models?|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|chkpt(?:_dir|_path|_file)?|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|model_weights|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
 	readsFirst  = []string{"model_path", "model", "checkpoint", "chkpt", "ckpt", "load", "policy", "agent", "weights", "restore", "trained", "resume", "fpath", "actor", "params", "snapshot", "result", "train_dir", "exp", "run", "folder", "save", "log", "path"}
 	envFlag     = pattern.MustCompile(`^(env|env_id|env_name|environment|environment_id|environment_name|gym_id|gym_env|task|task_name|task_id|game|domain|scenario)$`)
 	algoFlag    = pattern.MustCompile(`^(algo|algorithm|alg|algo_name|agent_name|agent_type)$`)
@@ -415,16 +415,17 @@ func (f *Finder) leavesDirectory() bool {
 }
 
 var (
-	deviceFlag = pattern.MustCompile(`^(device|cuda_device|torch_device|train_device|accelerator)$`)
-	ofCUDA     = pattern.MustCompile(`^cuda(:[0-9]+)?$`)
-	numberGPU  = pattern.MustCompile(`^(gpu|gpus|gpu_id|gpu_ids|gpu_index|cuda|device)$`)
-	noGPU      = pattern.MustCompile(`(?i)(?:-1\b.{0,40}\b(?:cpu|no gpu|without)|(?:cpu|no gpu|without).{0,40}-1\b)`)
+	deviceFlag  = pattern.MustCompile(`^(device|cuda_device|torch_device|train_device|accelerator)$`)
+	comparesCPU = pattern.MustCompile(`==[ \t]*["']cpu["']`)
+	ofCUDA      = pattern.MustCompile(`^cuda(:[0-9]+)?$`)
+	numberGPU   = pattern.MustCompile(`^(gpu|gpus|gpu_id|gpu_ids|gpu_index|cuda|device)$`)
+	noGPU       = pattern.MustCompile(`(?i)(?:-1\b.{0,40}\b(?:cpu|no gpu|without)|(?:cpu|no gpu|without).{0,40}-1\b)`)
 )
 
 // onProcessor adds the arguments without which a program fails if there is no GPU.
 func onProcessor(p *program, args []string) []string {
 	for _, x := range p.flags {
-		onGPU := ofCUDA.MatchString(x.Value) || x.Value == "gpu" && slices.Contains(x.Choices, "cpu")
+		onGPU := ofCUDA.MatchString(x.Value) || x.Value == "gpu" && (slices.Contains(x.Choices, "cpu") || comparesCPU.MatchString(p.text))
 		if !x.Boolean && !x.Position && deviceFlag.MatchString(x.Key()) && onGPU && !commandline.Has(args, x) {
 			args = append(args, x.Words("cpu")...)
 		}
@@ -592,8 +593,9 @@ func (f *Finder) proposed(p *program, args []string, at commandline.Place, train
 	if at.Work {
 		all = f.inputs(p, all)
 	}
+	omitted := besideOmitted(all)
 	for i, a := range all {
-		all[i] = f.fromPlace(p, a, at)
+		all[i] = f.fromPlace(p, a, at, omitted)
 	}
 	switch {
 	case at.Work && strings.HasSuffix(start[0], ".py"):
@@ -627,7 +629,7 @@ func (p *program) notes(args []string) []string {
 		}
 	}
 	for _, x := range p.flags {
-		if gpu := cmp.Or(p.flags.Given(p.args, x), x.Value); !x.Boolean && ofCUDA.MatchString(gpu) && strings.HasPrefix(p.flags.Given(args, x), "cpu") {
+		if gpu := cmp.Or(p.flags.Given(p.args, x), x.Value); !x.Boolean && (gpu == "gpu" || ofCUDA.MatchString(gpu)) && strings.HasPrefix(p.flags.Given(args, x), "cpu") {
 			out = append(out, x.Name+" is "+gpu+" in the project, which requires training.gpu")
 		}
 	}
@@ -649,8 +651,20 @@ func (f *Finder) inputs(p *program, args []string) []string {
 	return args
 }
 
-// fromPlace returns an argument with the path of a repository file adapted to the place where the program runs.
-func (f *Finder) fromPlace(p *program, argument string, at commandline.Place) string {
+// besideOmitted returns the directories, at the root, of settings files that a command names and the repository lacks.
+func besideOmitted(args []string) []string {
+	var out []string
+	for _, a := range args {
+		if top, _, _ := strings.Cut(a, "/"); leftOut(a) && !slices.Contains(out, top) {
+			out = append(out, top)
+		}
+	}
+	return out
+}
+
+// fromPlace returns an argument with the path of a repository file adapted to the place where the program runs. omitted
+// are directories at the root that the repository lacks.
+func (f *Finder) fromPlace(p *program, argument string, at commandline.Place, omitted []string) string {
 	name, value, ok := strings.Cut(argument, "=")
 	if !ok {
 		name, value = "", argument
@@ -663,7 +677,7 @@ func (f *Finder) fromPlace(p *program, argument string, at commandline.Place) st
 		plain = beside
 	}
 	switch {
-	case !f.exists(path.Clean(plain)) && !leftOut(plain):
+	case !f.exists(path.Clean(plain)) && !leftOut(plain) && !slices.Contains(omitted, plain[:max(0, strings.IndexByte(plain, '/'))]):
 		return argument
 	case at.Work:
 		plain = commandline.Project + path.Clean(plain)

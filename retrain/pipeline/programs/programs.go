@@ -258,7 +258,7 @@ func (f *Finder) expand(file string, start []string) []program {
 	}
 	if !slices.ContainsFunc(out, func(p program) bool { return len(p.path) > 0 }) && len(out) != 1 {
 		p := program{file: file, start: start, text: f.Text[file], flags: f.Flags(file)}
-		if settings := f.hydra.Flags(file, f.Text[file]); len(settings) > 0 {
+		if settings := f.hydra.Flags(file, f.Text[file], f.assigns(file)); len(settings) > 0 {
 			p.flags = settings
 		}
 		out = []program{p}
@@ -266,7 +266,7 @@ func (f *Finder) expand(file string, start []string) []program {
 	return out
 }
 
-var asidePath = pattern.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
+var asidePath = pattern.MustCompile(`(^|/)(tests?|docs?|benchmarks?|vendor|vendored|third_?party|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 
 // onlyShows matches names of programs that show something, which may be a model or just a picture.
 var onlyShows = pattern.MustCompile(`render|show|visuali|watch`)
@@ -337,7 +337,7 @@ func (f *Finder) mainBlock(file string) *mainBlock {
 func (f *Finder) common(p *program, env string) int {
 	score := -3 * strings.Count(p.file, "/")
 	switch dir := path.Dir(p.file); {
-	case asidePath.MatchString(p.file) && !f.triesModel(p.file):
+	case asidePath.MatchString(p.file) && !f.triesModel(p.file) && !f.isBenchmark(p):
 		score -= 90
 	case ofParts.MatchString(dir):
 		score -= 60
@@ -457,8 +457,11 @@ func (f *Finder) training(all []program, env string) []program {
 		if f.demonstrates(&p, f.code.Of(p.text)) {
 			p.score -= 70
 		}
-		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns && !f.code.Of(p.text).Descends {
+		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns && !f.code.Of(p.text).Descends && !f.importsTraining(&p) {
 			p.score -= 40
+		}
+		if code := f.code.Of(p.text); code.Asks && !code.Trains && !code.Learns && !code.Descends { // for a person
+			p.score -= 70
 		}
 		p.score += 6*boolean(f.hasCounterpart(p.file)) - 70*boolean(f.isOff(p.text))
 		named, args, page := f.suggestion(&p, func(args []string) bool {
@@ -483,6 +486,18 @@ func (f *Finder) training(all []program, env string) []program {
 		out = f.byCode(all)
 	}
 	return ranked(out)
+}
+
+// isBenchmark reports whether a program in a directory of benchmarks is one that the README recommends.
+func (f *Finder) isBenchmark(p *program) bool {
+	return ofBenchmarks.MatchString(p.file) && !asidePath.MatchString(ofBenchmarks.ReplaceAllString(p.file, "/")) && f.firstNamed(p) < len(f.said.all)
+}
+
+var ofBenchmarks = pattern.MustCompile(`(?:^|/)benchmarks?/`)
+
+// importsTraining reports whether a program named like a main program imports a file that certainly trains.
+func (f *Finder) importsTraining(p *program) bool {
+	return len(p.path) == 0 && runName.MatchString(path.Base(p.file)) && slices.ContainsFunc(f.textsOf(p), surelyTrains.MatchString)
 }
 
 // learns reports whether a program is named for training, or its code trains.
@@ -554,6 +569,9 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 	for _, p := range all {
 		called := traits.Weigh(p.names(), traits.Evaluation)
 		p.score = called + f.common(&p, env)
+		if training != nil && called <= 0 && p.choosesOtherwise(training) {
+			continue
+		}
 		if called <= 0 && (f.code.Of(p.text).Trains || f.code.Of(p.text).Descends) { // another training
 			p.score -= 40
 		}
@@ -585,7 +603,10 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 			p.score += 10
 		}
 		if training != nil {
-			p.score += goesWith(&p, training) - 60*boolean(f.hasSibling(&p, training))
+			if f.hasSibling(&p, training) {
+				continue
+			}
+			p.score += goesWith(&p, training)
 		}
 		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, traits.Listing.MatchString) })
 		p.args, p.page = args, page
@@ -603,6 +624,11 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		out = f.absentEvaluation(training)
 	}
 	return ranked(out)
+}
+
+// choosesOtherwise reports whether a program is the training with another value of an argument.
+func (p *program) choosesOtherwise(training *program) bool {
+	return len(p.path) > 0 && strings.HasPrefix(p.path[0], "-") && slices.Equal(p.start, training.start)
 }
 
 // goesWith returns the score of a program for its similarity to the training program.

@@ -18,6 +18,9 @@ type Import struct{ Module, File string }
 // maxReached bounds the files that are followed from programs.
 const maxReached = 500
 
+// loggerFlag matches an argument before the name of a logger.
+var loggerFlag = pattern.MustCompile(`^--?(?:logger|log[_-](?:to|with|type|backend)|track(?:er|ing)?)$`)
+
 var (
 	atOnce     = pattern.MustCompile(`(?m)^(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
 	modulesOfC = pattern.MustCompile(`\bfrom ([\w.]+) import`)
@@ -46,6 +49,11 @@ func (f *Finder) Imports() []Import {
 	for _, best := range [][]program{f.trained, f.evaluated} {
 		if len(best) > 0 {
 			r.conditional(f.lookup(&best[0]), best[0].file)
+			for i, a := range best[0].args {
+				if i > 0 && (a == "tensorboard" || a == "wandb") && loggerFlag.MatchString(best[0].args[i-1]) {
+					r.take(best[0].file, a)
+				}
+			}
 		}
 	}
 	return r.out

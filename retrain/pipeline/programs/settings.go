@@ -8,6 +8,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // Settings returns the settings file that the best training reads without hydra: the one in its command, or one whose
@@ -54,6 +55,17 @@ func (f *Finder) Read() []hydra.Setting {
 // composed returns the settings files that hydra reads for a program with default arguments.
 func (f *Finder) composed(p *program) []hydra.Setting {
 	return f.hydra.Composed(p.file, f.Text[p.file])
+}
+
+// assigns returns a function that reports whether a program, or code that it imports, assigns a setting.
+func (f *Finder) assigns(file string) func(name string) bool {
+	var texts []string
+	return func(name string) bool {
+		if texts == nil {
+			texts = f.reached(&program{file: file})
+		}
+		return slices.ContainsFunc(texts, func(text string) bool { return pytext.AssignsSetting(text, name) })
+	}
 }
 
 // savedByHydra returns where a hydra program without an argument for it leaves its model. Hydra before 1.2 changes the

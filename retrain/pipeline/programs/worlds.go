@@ -52,7 +52,10 @@ func (f *Finder) DefaultWorld() string {
 			return id
 		}
 	}
-	for _, a := range f.trained[0].args { // settings that the program reads itself
+	for i, a := range f.trained[0].args { // arguments and settings that the program reads itself
+		if i > 0 && idInArgument.MatchString(a) && setsWorld.MatchString(f.trained[0].args[i-1]) && !slices.ContainsFunc(f.trained[0].flags, func(x modules.Option) bool { return envFlag.MatchString(x.Key()) }) {
+			return a
+		}
 		name, id, ok := strings.Cut(a, "=")
 		if ok && len(f.trained[0].flags) == 0 && !strings.HasPrefix(a, "-") && ofWorld.MatchString(name) && idInArgument.MatchString(id) {
 			return id
@@ -60,6 +63,9 @@ func (f *Finder) DefaultWorld() string {
 	}
 	return ""
 }
+
+// setsWorld matches arguments before an environment in a command.
+var setsWorld = pattern.MustCompile(`^--?(?:e|env|env[_-](?:id|name)|environment|gym[_-]id|task)$`)
 
 // ofWorld matches names of settings for an environment.
 var ofWorld = pattern.MustCompile(`^(?:env|environment|gym|task)(?:[._](?:args?|config|id|key|kwargs|name))*$`)

@@ -36,6 +36,7 @@ type dependencies struct {
 	aside      map[string]string // wanted versions of packages for other purposes, by normalized name
 	calls      pins.Interfaces   // interfaces that programs use
 	games      bool              // whether Atari games are preprocessed
+	registers  map[string]string // files that register an environment, by its id
 	builds     bool              // whether setup.py compiles modules
 }
 
@@ -98,6 +99,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		p.stated = append(p.stated, p.installed(pages)...)
 	}
 	p.bound()
+	p.oneTensorFlow()
 	p.choosePython()
 	for _, d := range p.stated {
 		if p.games && pins.Name(d.Name) == "stable-baselines3" { // its extra would install an OpenCV build that requires display libraries
@@ -268,6 +270,24 @@ func (p *dependencies) compiled() {
 	}
 }
 
+// oneTensorFlow replaces the package tensorflow-gpu, which ended with TensorFlow 2.11. tensorflow contains the same files.
+func (p *dependencies) oneTensorFlow() {
+	states := slices.ContainsFunc(p.stated, func(d Declared) bool { return pins.Name(d.Name) == "tensorflow" })
+	var out []Declared
+	for _, d := range p.stated {
+		switch {
+		case pins.Name(d.Name) != "tensorflow-gpu":
+		case states:
+			p.Packages = append(p.Packages, Declared{Name: d.Name, File: d.File, Left: "tensorflow contains the same files"})
+			continue
+		case pins.Exact(d.Wanted) == "" && d.Pin == "" && p.locked["tensorflow-gpu"] == "":
+			d.Name, d.Why = "tensorflow", "replaces tensorflow-gpu, which ended with TensorFlow 2.11"
+		}
+		out = append(out, d)
+	}
+	p.stated = out
+}
+
 // headless replaces OpenCV builds that require display libraries, which the image lacks.
 func headless(packages []Declared) {
 	for i := range packages {
@@ -310,6 +330,7 @@ func (p *dependencies) choosePython() {
 			packages = append(packages, p.known(d))
 		}
 	}
+	stated := len(packages)
 	for _, name := range slices.Sorted(maps.Keys(p.imported)) { // no file states a version
 		if v, _ := p.calls.Last(name); p.imported[name] > 0 && v != "" && !slices.ContainsFunc(packages, func(x pins.Package) bool { return x.Name == name }) {
 			packages = append(packages, pins.Package{Name: name, Wanted: "==" + v})
@@ -317,10 +338,14 @@ func (p *dependencies) choosePython() {
 	}
 	packages = append(packages, p.oldGames()...)
 	named, namedBy := p.namedPythons()
+	if limit, file := p.calls.PythonBelow(); limit != "" && !slices.ContainsFunc(wanted, func(w string) bool { return !pins.Suits(w, limit) }) {
+		wanted = append(wanted, "<="+limit+".99")
+		p.pythons = append(p.pythons, pythonWanted{"<=" + limit, file})
+	}
 	python, because := pins.Python(wanted, packages, named)
 	if p.calls.TF1 != "" {
-		old, of := pins.Python(wanted, p.beforeTF2(packages), named)
-		if old == "3.7" { // the last version with TensorFlow 1
+		old, of := pins.Python(wanted, p.beforeTF2(packages[:stated]), named) // Python 3.7 has only old versions of the others
+		if old == "3.7" {                                                     // the last version with TensorFlow 1
 			python, because = old, of
 		} else {
 			delete(p.limits, "tensorflow")
@@ -542,7 +567,7 @@ func (p *Proposal) leaveOut() {
 // companions adds the packages that the environments need in addition to their library.
 func (p *dependencies) companions(environments []Finding) {
 	for _, e := range environments {
-		for _, c := range p.calls.Companions(e.Value) {
+		for _, c := range p.calls.Companions(e.Value, p.registers[e.Value[strings.LastIndex(e.Value, ":")+1:]] != "") {
 			if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return c.ComesWith(d.Name) }) {
 				p.need(c.Package, "required by the environment "+e.Value)
 			}

@@ -179,6 +179,7 @@ func (p *Proposal) choose() {
 		p.withoutTraining()
 	}
 	p.builds = p.finder.Builds()
+	p.registers = p.modules
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
 }
@@ -270,7 +271,13 @@ func (p *Proposal) unsuited() string {
 			return why
 		}
 	}
-	return p.finder.Beyond(p.Library == keywords.RLlib, a.Value, a.File, seen.Own, p.Hyperparameters)
+	if why := p.finder.Beyond(p.Library == keywords.RLlib, a.Value, a.File, seen.Own, p.Hyperparameters); why != "" {
+		return why
+	}
+	if len(p.Programs) == 0 && len(p.Environments) == 0 && p.finder.InPackage(a.File) {
+		return "no program trains, and no environment has an id"
+	}
+	return ""
 }
 
 // ownWorld reports whether the training's environment has no id, or only its settings mention the id.

@@ -54,7 +54,7 @@ var (
 	forWindows = pattern.MustCompile(`\bwin32\w*\b|\bwinreg\b|\bpywinauto\b|windll|msvcrt|\bPRIORITY_CLASS\b|_PRIORITY_CLASS\b|\.exe\b`)
 	shows      = pattern.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
 	decides    = pattern.MustCompile(`\.predict\(|\.collect\([^)\n]*\bn_episode|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
-	asks       = pattern.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
+	asks       = pattern.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b|\bfrom textual\b|\bcurses\.(?:wrapper|initscr)\(`)
 	// onScreen matches code that opens a window whatever the arguments of the program are.
 	onScreen = pattern.MustCompile(`["']headless["']\s*:\s*False\s*[,}]|\bFuncAnimation\(`)
 )

@@ -1,0 +1,91 @@
+package propose
+
+import (
+	"strings"
+	"testing"
+)
+
+// A command in prose has no arguments of the next line, and neither a smoke test nor a program of another example is an
+// evaluation.
+func TestProposedProgramsOfApplications(t *testing.T) {
+	const train = "import torch, argparse\np = argparse.ArgumentParser()\np.add_argument('--out', default='runs')\ndef main():\n    loss.backward()\n    torch.save(net, p.parse_args().out)" + guard
+	const play = "import torch, argparse\np = argparse.ArgumentParser()\np.add_argument('--model', required=True)\ndef main():\n    net = torch.load(p.parse_args().model)\n    evaluate(net)" + guard
+	for _, test := range []struct {
+		name   string
+		files  map[string]string
+		wants  []string
+		nevers []string
+	}{
+		{"a heading with a command", map[string]string{
+			"pyproject.toml": "[project.scripts]\nretro = \"retro.cli:cli\"\n", "retro/__init__.py": "", "plan.md": "### `retro train`\nRuns (or resumes) training.\n",
+			"retro/cli.py": "import click, torch\n@click.group()\ndef cli():\n    pass\n@cli.command()\n@click.argument('target')\n@click.option('--out')\ndef train(target, out):\n    loss.backward()\n    torch.save(net, out)\n",
+		}, []string{"train CHANGE-ME --out "}, []string{"resumes"}},
+		{"a continued line of PowerShell", map[string]string{
+			"train.py": strings.Replace(train, "p.add_argument('--out'", "p.add_argument('--lr')\np.add_argument('--out'", 1), "README.md": "```\npython train.py `\n    --lr 0.1\n```\n",
+		}, []string{"train.py --lr 0.1 "}, nil},
+		{"numbered modes", map[string]string{
+			"fit/__init__.py": "", "fit/train.py": strings.Replace(train, "p.add_argument('--out'", "p.add_argument('--mode', type=int, default=1, choices=[0, 1], help='0=smoke test')\np.add_argument('--out'", 1) + "# evaluate_policy(net)\nmodel.load('x')\nevaluate(net)\n",
+			"fit/benchmarks/__init__.py": "", "fit/benchmarks/eval.py": play, "README.md": "```\npython -m fit.train --mode 1\npython -m fit.benchmarks.eval --model runs/model.pt\n```\n",
+		}, []string{"fit.benchmarks.eval"}, []string{"--mode 0"}},
+		{"examples with programs of the same name", map[string]string{
+			"examples/basic/train.py": strings.Replace(train, "p.add_argument('--out'", "p.add_argument('--device', default='gpu')\nif p.parse_args().device == \"cpu\": pass\np.add_argument('--out'", 1), "examples/basic/eval.py": play + "while True:\n    env.step(net(x))\n", "examples/rough/train.py": train, "examples/rough/eval.py": play,
+		}, []string{"examples/basic/train.py --out ", "--device cpu", "--device is gpu in the project"}, []string{"rough/eval.py --", "rough/eval.py\" --"}},
+		{"a library in the project", map[string]string{
+			"lab/__init__.py": "", "lab/main.py": strings.Replace(train, "'--out'", "'--name', '--out'", 1), "lab/vendor/__init__.py": "", "lab/vendor/train.py": train,
+		}, []string{"lab.main"}, []string{"vendor.train"}},
+		{"a main program whose import trains", map[string]string{
+			"flow/main.py": "from loops import run\ndef main():\n    run()" + guard, "flow/loops.py": "import torch\ndef run():\n    loss.backward()\n    torch.save(net, 'net.pt')\n",
+		}, []string{"flow/main.py"}, []string{"command: [python, CHANGE-ME.py]\ngate"}},
+		{"a program in the terminal", map[string]string{
+			"snake/__init__.py": "", "snake/client.py": "from textual.app import App\n# shows the training\nclass Client(App):\n    pass\ndef main():\n    Client().run()" + guard, "pyproject.toml": "[project.scripts]\nclient = \"snake.client:main\"\n",
+		}, []string{"  command: [python, CHANGE-ME.py]\ngate"}, nil},
+		{"files that a source distribution omits", map[string]string{
+			"lab/__init__.py": "", "lab/main.py": "import click\n@click.command()\n@click.argument('agent')\n@click.argument('network')\ndef main(agent, network):\n    loss.backward()\n    model.save('net.h5')" + guard, "README.md": "```\npython -m lab.main res/agent.yaml res/networks/small.graphml\n```\n",
+		}, []string{`"$OLDPWD/res/agent.yaml" "$OLDPWD/res/networks/small.graphml"`}, nil},
+	} {
+		proposes(t, test.name, test.files, test.wants, test.nevers)
+	}
+}
+
+// The environment of a recommended command is that of the training, its logger is a package, and settings that imported
+// code assigns are left to it.
+func TestProposedSettingsOfApplications(t *testing.T) {
+	const train = "import torch\ndef main():\n    loss.backward()" + guard
+	proposes(t, "arguments of another parser", map[string]string{
+		"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "lab/__init__.py": "", "lab/__main__.py": train, "lab/zoo.py": "NAMES = ['CartPole-v1', 'Pendulum-v1']\nmake('Pendulum-v1')\nmake('CartPole-v1')\n",
+		"README.md": "```\npython -m lab -env CartPole-v1 --logger tensorboard\n```\n",
+	}, []string{"\n  - {id: \"CartPole-v1\"}", "- tensorboard=="}, []string{"\n  - {id: \"Pendulum"})
+	proposes(t, "missing settings", map[string]string{
+		"conf/main.yaml": "model:\n  in_size: ???\n  hidden: 64\nname: ???\n", "plan/__init__.py": "", "plan/core.py": "def complete(cfg, env):\n    cfg.in_size = env.size\n",
+		"train.py": "import hydra, torch\nfrom plan.core import complete\n@hydra.main(config_path='conf', config_name='main')\ndef main(cfg):\n    complete(cfg.model, env)\n    loss.backward()\n    torch.save(net, 'net.pt')" + guard,
+	}, []string{"name="}, []string{"in_size=CHANGE-ME"})
+	proposes(t, "an environment of the program", map[string]string{
+		"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "train.py": "import torch\nimport gymnasium as gym\nfrom gymnasium.envs.registration import register\nregister(id='merge-v0', entry_point='train:Merge')\nenv = gym.make('merge-v0')\ndef main():\n    loss.backward()\n    torch.save(net, 'net.pt')" + guard,
+	}, []string{"merge-v0"}, []string{"highway-env"})
+	proposes(t, "a library for environments of its own", map[string]string{
+		"requirements.txt": "stable-baselines3==2.7.0\ngymnasium==1.2.2\n", "grid/__init__.py": "", "grid/runners.py": "from stable_baselines3 import PPO\ndef learn(env):\n    model = PPO('MlpPolicy', env)\n    model.learn(1000)\n",
+	}, []string{"library: custom # no program trains, and no environment has an id"}, []string{"{id: CHANGE-ME}"})
+}
+
+// The versions of Python and TensorFlow are those for which the code was written, and a name that many projects give to
+// a module of their own is no package.
+func TestProposedVersionsOfApplications(t *testing.T) {
+	const save = "\ndef main():\n    loss.backward()\n    torch.save(net, 'net.pt')" + guard
+	proposes(t, "a name that Python 3.10 removed", map[string]string{"train.py": "import torch, collections\nisinstance(x, collections.Mapping)" + save},
+		[]string{"base: python:3.9.", "# train.py requires Python <=3.9"}, nil)
+	proposes(t, "the new name as well", map[string]string{"train.py": "import torch\ntry:\n    from collections.abc import Mapping\nexcept ImportError:\n    from collections import Mapping" + save},
+		nil, []string{"base:"})
+	proposes(t, "a newer Python that the project requires", map[string]string{"train.py": "import torch, collections\nisinstance(x, collections.Mapping)" + save, "pyproject.toml": "[project]\nname = \"x\"\nrequires-python = \">=3.10\"\n"},
+		nil, []string{"python:3.9"})
+	proposes(t, "a function that Python 3.11 removed", map[string]string{"train.py": "import torch, inspect\ninspect.getargspec(f)" + save},
+		[]string{"base: python:3.10."}, nil)
+	proposes(t, "a module that is missing", map[string]string{"train.py": "import torch\nimport envs\nimport sacred" + save},
+		[]string{"# - envs # train.py imports it, but the repository does not contain it", "- sacred=="}, []string{"\n  - envs=="})
+	const tf = "import tensorflow as tf\nimport numpy as np\nx = tf.contrib.rnn.Cell(np.bool(1))" + save
+	proposes(t, "TensorFlow 1 for GPUs", map[string]string{"train.py": tf, "setup.py": "setup(name='planet', install_requires=['tensorflow-gpu', 'tensorflow_probability'])\n"},
+		[]string{"base: python:3.7.", "- tensorflow==1.15.5 ", "- tensorflow_probability==0.8.0 "}, []string{"- tensorflow-gpu"})
+	proposes(t, "TensorFlow for GPUs", map[string]string{"train.py": "import tensorflow as tf\n" + save, "requirements.txt": "tensorflow-gpu\n"},
+		[]string{"# replaces tensorflow-gpu, which ended with TensorFlow 2.11"}, []string{"- tensorflow-gpu"})
+	proposes(t, "both", map[string]string{"train.py": "import tensorflow as tf\n" + save, "requirements.txt": "tensorflow==2.14.1\ntensorflow-gpu==1.15\n"},
+		[]string{"- tensorflow==2.14.1\n", "# - tensorflow-gpu # tensorflow contains the same files"}, nil)
+}
