@@ -171,11 +171,14 @@ func lastName(target string) string {
 
 // about returns the advice that may refer to a file.
 func (s *said) about(file string) []advice {
-	return s.named(path.Base(file), modules.LastName(modules.NameOf(file)))
+	return s.at(s.named(path.Base(file), modules.LastName(modules.NameOf(file))))
 }
 
 // aboutProgram returns the advice that may refer to a program.
-func (s *said) aboutProgram(p *program) []advice {
+func (s *said) aboutProgram(p *program) []advice { return s.at(s.indices(p)) }
+
+// indices returns the indices of the advice that may refer to a program, in order.
+func (s *said) indices(p *program) []int {
 	from, console := strings.CutPrefix(p.from, "console script ")
 	keys := []string{path.Base(p.file), modules.LastName(modules.NameOf(p.file)), path.Base(from), modules.LastName(modules.NameOf(from))}
 	if console && len(p.start) == 2 {
@@ -184,14 +187,18 @@ func (s *said) aboutProgram(p *program) []advice {
 	return s.named(keys...)
 }
 
-func (s *said) named(keys ...string) []advice {
+func (s *said) named(keys ...string) []int {
 	var found []int
 	for _, key := range keys {
 		found = append(found, s.by[key]...)
 	}
 	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func (s *said) at(indices []int) []advice {
 	var out []advice
-	for _, i := range slices.Compact(found) {
+	for _, i := range indices {
 		out = append(out, s.all[i])
 	}
 	return out

@@ -42,8 +42,8 @@ func (f *Finder) hasSibling(p, training *program) bool {
 // firstNamed returns the index of the first advice at the root that is about a program, or the number of all advice. A
 // page usually mentions first what users should run first.
 func (f *Finder) firstNamed(p *program) int {
-	for i, a := range f.said.all {
-		if _, ok := f.speaksOf(a, p); ok && a.weight >= ofReadme {
+	for _, i := range f.said.indices(p) {
+		if _, ok := f.speaksOf(f.said.all[i], p); ok && f.said.all[i].weight >= ofReadme {
 			return i
 		}
 	}
