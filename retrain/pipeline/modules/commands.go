@@ -46,6 +46,9 @@ func (f *Files) SubCommands(file string) []SubCommand {
 		out = append(out, f.fired(x)...)
 	}
 	if len(out) == 0 {
+		out = f.usages(file)
+	}
+	if len(out) == 0 {
 		out = g.dispatched(file)
 	}
 	if len(out) == 1 && len(out[0].Path) == 1 && strings.Contains(f.Text[file], "Typer(") && !strings.Contains(f.Text[file], ".callback(") {

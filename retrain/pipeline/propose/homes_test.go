@@ -21,6 +21,24 @@ func TestProposedHomes(t *testing.T) {
 	proposes(t, "no Ray", map[string]string{"train.py": other}, []string{"train.py"}, []string{"HOME"})
 }
 
+// Lines of a docopt text that begin with words are commands, whose arguments are those of the line.
+func TestProposedCommandsOfDocopt(t *testing.T) {
+	const doc = `"""Lab.
+
+Usage:
+  lab.py train <config> [options]
+  lab.py eval --model=<file> [--episodes=<n>]
+  lab.py (-h | --help)
+
+Options:
+  --out=<dir>     Results [default: runs].
+  --model=<file>  Saved model.
+"""
+`
+	proposes(t, "commands", map[string]string{"configs/own.yaml": "lr: 1\n", "lab.py": doc + "from docopt import docopt\nimport torch\ndef main():\n    args = docopt(__doc__)\n    if args['train']:\n        loss.backward()\n        torch.save(net, args['--out'] + '/net.pt')\n    if args['eval']:\n        evaluate(torch.load(args['--model']))" + guard},
+		[]string{`python lab.py train configs/own.yaml --out "$WORK/model"`, `python lab.py eval --model `}, []string{"--episodes", "CHANGE-ME"})
+}
+
 // A docstring that docopt parses declares arguments; other docstrings do not.
 func TestProposedArgumentsOfDocstrings(t *testing.T) {
 	const doc = "\"\"\"Trains an agent.\n\nUsage:\n  train.py [options]\n\nOptions:\n  --env ID         environment [default: CartPole-v1]\n  --save-path DIR  where the model goes [default: models]\n  --steps N        [default: 5000]\n\"\"\"\n"

@@ -320,10 +320,7 @@ func (p *Proposal) isOwn(module string) bool {
 
 // choosePython chooses the Python version based on the declarations and on the files of the packages.
 func (p *dependencies) choosePython() {
-	var wanted []string
-	for _, w := range p.pythons {
-		wanted = append(wanted, w.wanted)
-	}
+	wanted := p.wantedPythons()
 	var packages []pins.Package
 	for _, d := range p.stated {
 		if d.marker == "" && pins.OnlyFor(pins.Name(d.Name)) == "" {
@@ -338,10 +335,6 @@ func (p *dependencies) choosePython() {
 	}
 	packages = append(packages, p.oldGames()...)
 	named, namedBy := p.namedPythons()
-	if limit, file := p.calls.PythonBelow(); limit != "" && !slices.ContainsFunc(wanted, func(w string) bool { return !pins.Suits(w, limit) }) {
-		wanted = append(wanted, "<="+limit+".99")
-		p.pythons = append(p.pythons, pythonWanted{"<=" + limit, file})
-	}
 	python, because := pins.Python(wanted, packages, named)
 	if p.calls.TF1 != "" {
 		old, of := pins.Python(wanted, p.beforeTF2(packages[:stated]), named) // Python 3.7 has only old versions of the others
@@ -383,6 +376,20 @@ func (p *dependencies) choosePython() {
 			p.BaseWhy = w.file + " requires Python " + w.wanted
 		}
 	}
+}
+
+// wantedPythons returns the Python versions that files require, including those that the code was written for, unless
+// a declaration excludes these.
+func (p *dependencies) wantedPythons() []string {
+	var wanted []string
+	for _, w := range p.pythons {
+		wanted = append(wanted, w.wanted)
+	}
+	if limit, file := p.calls.PythonBelow(); limit != "" && !slices.ContainsFunc(wanted, func(w string) bool { return !pins.Suits(w, limit) }) {
+		wanted = append(wanted, "<="+limit+".99")
+		p.pythons = append(p.pythons, pythonWanted{"<=" + limit, file})
+	}
+	return wanted
 }
 
 // oldGames returns the package that Gym requires for its Atari games, if the programs need a Gym before 0.26.
