@@ -123,7 +123,7 @@ func budgetUsed(s scope) string {
 // timesBudget returns the explanation of budgetUsed. An incident may be a true drift, so a number above 1 does not mean
 // that the budget is missed.
 func timesBudget() string {
-	return "divided by the number of false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Incidents include true drifts, so above 1 either policies have drifted, or there are more false alarms than the budget allows."
+	return "divided by the number of false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Incidents include true drifts: a value above 1 means that policies have drifted, or that there are more false alarms than the budget allows."
 }
 
 // budgetLimits colors a multiple of the budget.

@@ -48,7 +48,7 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 			muted(s))).
 		WithPanel(number("Highest score", "Highest detector score of all signals. A score of 1 raises an alarm. "+untilResolved, "short", steps(green, step{.8, amber}, step{1, red}),
 			query{expr: "max(" + s.of(metrics.MetricDetectorScore) + ")"}).Decimals(2).NoValue("No scores")).
-		WithPanel(number("Incidents (30d)", "Incidents opened in the last 30 days, "+timesBudget()+" With several groups, this is the highest value.", budgets, budgetLimits(),
+		WithPanel(number("Incidents (30d)", "Incidents opened in the last 30 days, "+timesBudget()+" If there are several groups, the highest value is shown.", budgets, budgetLimits(),
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1).NoValue("No baseline")).
 		WithPanel(number("Baseline age", "Time since the oldest baseline of the policy was completed.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("No baseline")).

@@ -23,7 +23,7 @@ func service(opts Options) *dashboard.DashboardBuilder {
 	serviceHeadline(d, s)
 	d.WithPanel(burn(s)).
 		WithPanel(delay(s)).
-		WithPanel(inColors(levels("Records read", "Telemetry records that were read, by whether they were accepted.", records,
+		WithPanel(inColors(levels("Records read", "Telemetry records that were accepted or rejected, per second.", records,
 			query{expr: perSecond(s.service(ingest.MetricEvents), "result"), legend: "{{result}}"}),
 			[2]string{"accepted", green}, [2]string{"rejected", red}).WithTransformation(renamed("/^refused$/", "rejected")).NoValue("No records read")).
 		WithPanel(memory(s))
