@@ -45,7 +45,7 @@ func TestForemostEffect(t *testing.T) {
 		if e.Quantity != want {
 			t.Errorf("z %g: %s", z, e.Quantity)
 		}
-		if told := e.ClauseOf(a.Signal, finding.Episodes()); want == "mean" && told != "mean reward is now 1.5, down from 2 in the baseline (-1 SD, 66 episodes since the onset)" {
+		if told := e.ClauseOf(a.Signal, finding.Episodes()); want == "mean" && told != "mean reward is now 1.5, down from 2 in the baseline (-1 SD; 66 episodes since the onset)" {
 			t.Errorf("told %q", told)
 		}
 	}

@@ -95,3 +95,37 @@ func TestMeanAndSDAreThoseOfMoments(t *testing.T) {
 		t.Errorf("of equal values %v and %v", mean, sd)
 	}
 }
+
+// A clause says where a quantity has moved, in the tense of the drift, and names a standard deviation that has clearly
+// changed.
+func TestClauseOfAnEffect(t *testing.T) {
+	fell := Effect{Quantity: "return", BaselineMean: 480, CurrentMean: 430, BaselineSD: 20, CurrentSD: 25, StandardShift: -2.5, CurrentUnits: 66}
+	wider := Effect{Quantity: "return", BaselineMean: 480, CurrentMean: 480, BaselineSD: 20, CurrentSD: 35, CurrentUnits: 1}
+	rose := Effect{Quantity: "share of b", BaselineMean: .2, CurrentMean: .5, CurrentUnits: 9}
+	for _, c := range []struct {
+		signal    string
+		of        Effect
+		now, then string
+	}{
+		{
+			"return", fell, "mean return is now 430, down from 480 in the baseline (-2.5 SD; 66 episodes since the onset)",
+			"mean return fell from 480 in the baseline to 430 (-2.5 SD; 66 episodes since the onset)",
+		},
+		{
+			"return", wider, "mean return is 480, as in the baseline (SD 35, was 20; 1 episode since the onset)",
+			"mean return stayed at 480, as in the baseline (SD 35, was 20; 1 episode since the onset)",
+		},
+		{
+			"action", rose, "share of b is now 0.5, up from 0.2 in the baseline (9 episodes since the onset)",
+			"share of b rose from 0.2 in the baseline to 0.5 (9 episodes since the onset)",
+		},
+		{"return", Effect{}, "not measured", "not measured"},
+	} {
+		if got := c.of.ClauseOf(c.signal, Episodes()); got != c.now {
+			t.Errorf("%q, want %q", got, c.now)
+		}
+		if got := c.of.PastClauseOf(c.signal, Episodes()); got != c.then {
+			t.Errorf("%q, want %q", got, c.then)
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (e Effect) PastWords(unit UnitName) string {
 }
 
 // ClauseOf describes the change of a signal as a clause, such as "mean return is now 430, down from 480 in the baseline
-// (-2.5 SD, 66 episodes since the onset)".
+// (-2.5 SD; 66 episodes since the onset)".
 func (e Effect) ClauseOf(signal string, unit UnitName) string {
 	return e.clause(signal, unit, " is now %[1]s, %[3]s from %[2]s in the baseline", " is %s, as in the baseline", [2]string{"up", "down"})
 }
@@ -89,7 +89,7 @@ func (e Effect) clause(signal string, unit UnitName, moved, unmoved string, dire
 	} else {
 		s += fmt.Sprintf(moved, now, was, direction)
 	}
-	return s + " (" + strings.Join(e.details(unit), ", ") + ")"
+	return s + " (" + strings.Join(e.details(unit), "; ") + ")"
 }
 
 // clearlyWider is the ratio of standard deviations from which a clause names both of them.
@@ -101,7 +101,7 @@ func (e Effect) details(unit UnitName) (parts []string) {
 		parts = append(parts, fmt.Sprintf("%+.3g SD", e.StandardShift))
 	}
 	if a, b := e.CurrentSD, e.BaselineSD; a > 0 && b > 0 && max(a/b, b/a) >= clearlyWider {
-		parts = append(parts, fmt.Sprintf("SD %s instead of %s", Figure(a), Figure(b)))
+		parts = append(parts, fmt.Sprintf("SD %s, was %s", Figure(a), Figure(b)))
 	}
 	return append(parts, unit.Count(int64(e.CurrentUnits))+" since the onset")
 }

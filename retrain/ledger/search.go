@@ -35,7 +35,7 @@ type Filter struct {
 type Owner interface{ Owns(policy string) bool }
 
 // ErrBadFilter means that a filter cannot be searched for.
-var ErrBadFilter = errors.New("bad filter")
+var ErrBadFilter = errors.New("invalid filter")
 
 // searchPage is how many requests are read at a time to search for Parameter, which the database does not index.
 const searchPage = 200

@@ -95,7 +95,8 @@ func newResetCommand(c *terminal.Console, service *client.Client) *cobra.Command
 	cmd := &cobra.Command{
 		Use:   "reset POLICY [LABEL=VALUE...] --why TEXT",
 		Short: "Start a new baseline for a group",
-		Long:  "Ends the baseline of the group and closes its open incident. The group is not judged until the next baseline is frozen.",
+		Long: "Ends the baseline of the group and closes its open incident. The group is not checked for drift until the next baseline\n" +
+			"is complete.",
 
 		ValidArgsFunction: completeOfPolicy(service, func(ctx context.Context, policy string) (labels []cobra.Completion, err error) {
 			var answer struct{ Baselines []wire.Baseline }

@@ -37,8 +37,8 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 		Use:   "explain ALARM",
 		Short: "Explain an alarm",
 		Long: "Shows what drifted, by how much, since when, why, and in which records. Also shows small plots, the decisions made,\n" +
-			"and the retrain requests. ALARM is the id of an alarm or incident, or a unique prefix of one. Of an incident, the alarm\n" +
-			"in its headline is explained, or the one of --signal. It is read from a running service or, with --from, from the\n" +
+			"and the retrain requests. ALARM is the id of an alarm or incident, or a unique prefix of one. For an incident, explains\n" +
+			"the alarm in its headline, or the one that --signal selects. Reads from a running service or, with --from, from the\n" +
 			"output of replay --output json.",
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		Example: "  rewardwatch explain 6dcbf0b8\n" +

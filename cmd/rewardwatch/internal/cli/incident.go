@@ -52,8 +52,8 @@ func newAcceptCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "accept INCIDENT --why TEXT",
 		Short: "Accept the drift as the new normal",
-		Long: "Closes the incident and starts collecting a new baseline for its group. The group is not judged until the new baseline\n" +
-			"is frozen. Any baseline can be unrepresentative by chance, so accept only changes that will last.",
+		Long: "Closes the incident and starts collecting a new baseline for its group. The group is not checked for drift until the\n" +
+			"new baseline is complete. Any baseline can be unrepresentative by chance, so accept only changes that will last.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -112,7 +112,7 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 			}
 			i, err := orderIncident(cmd.Context(), c, service, order, args[0], "mute")
 			if err == nil && i.mutedLong() {
-				c.Tell("Warning: no one will be alerted about this incident for more than %d days. To end the mute earlier, run `rewardwatch incident unmute %s`.", words.MutedLongDays, i.ID)
+				c.Tell("Warning: this mute suppresses notifications for more than %d days. To end it earlier, run `rewardwatch incident unmute %s`.", words.MutedLongDays, i.ID)
 			}
 			return err
 		},

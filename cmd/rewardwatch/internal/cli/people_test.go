@@ -140,7 +140,7 @@ func TestLongMutesWarn(t *testing.T) {
 		got := runVerb(append([]string{"incident", "mute", i.ID, "--by", "alice", "--why", "known", "--for", "1h"}, flags...)...)
 		want := ""
 		if warns {
-			want = "Warning: no one will be alerted about this incident for more than 30 days. To end the mute earlier, run `rewardwatch incident unmute " + i.ID + "`.\n"
+			want = "Warning: this mute suppresses notifications for more than 30 days. To end it earlier, run `rewardwatch incident unmute " + i.ID + "`.\n"
 		}
 		if got.code != exitFine || got.err != want {
 			t.Errorf("%s: exit %d, %q, want %q", length, got.code, got.err, want)

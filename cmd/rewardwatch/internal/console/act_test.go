@@ -193,7 +193,7 @@ func TestLongMutesAreQuestioned(t *testing.T) {
 		r.logIn()
 		page := r.send(http.MethodGet, somePage, nil)
 		wants(t, "the page", page, http.StatusOK, "Unmute")
-		if got := strings.Contains(page.Body.String(), "No notifications will be sent about this incident for more than 30 days."); got != warns {
+		if got := strings.Contains(page.Body.String(), "This mute suppresses notifications for more than 30 days."); got != warns {
 			t.Errorf("a mute of %s: warns %v, want %v", length, got, warns)
 		}
 	}

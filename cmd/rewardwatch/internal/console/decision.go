@@ -102,7 +102,7 @@ func (c *Console) may(r *http.Request, any access.Right) (session.Person, error)
 	who, err := c.access.Admit(r, c.now())
 	switch {
 	case err == nil && !who.Role.Permits(any):
-		return who, fmt.Errorf("%w: it is %q", errRole, who.Role)
+		return who, fmt.Errorf("%w (role: %s)", errRole, who.Role)
 	case err != nil && !errors.Is(err, session.ErrLoginNeeded) && !errors.Is(err, session.ErrNotLocal):
 		c.log.Error().Err(err).Msg("failed to check a token")
 	}

@@ -53,7 +53,7 @@ func TestTheAlertOfAClosedIncidentIsPast(t *testing.T) {
 	}{
 		"rules": {alerts.ByRules, nil, active + ". Rewardwatch did not send it, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
 		"sent":  {alerts.Undelivered, nil, active + ".</dd>"},
-		"muted": {alerts.Undelivered, []alerts.Decision{{Kind: alerts.Muted, By: "ann"}, {Kind: alerts.Unmuted, By: "ann"}}, active + ", and muted for part of that time.</dd>"},
+		"muted": {alerts.Undelivered, []alerts.Decision{{Kind: alerts.Muted, By: "ann"}, {Kind: alerts.Unmuted, By: "ann"}}, active + ". It was muted for some time.</dd>"},
 	} {
 		r := newRig(t)
 		r.view.delivery = alerts.Delivery{State: tt.state}

@@ -73,6 +73,9 @@ type attention struct {
 	Since                                      moment
 }
 
+// Unknown reports whether no cause is named.
+func (a attention) Unknown() bool { return a.Cause == string(alerts.CauseUnknown) || a.Cause == "" }
+
 // moment is a time for people: how long ago, and when.
 type moment struct {
 	Ago, At string // "" without a clock

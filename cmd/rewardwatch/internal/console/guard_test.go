@@ -34,7 +34,7 @@ func TestThePageOfAGuard(t *testing.T) {
 			t.Errorf("the page of a guard says %q", no)
 		}
 	}
-	wants(t, "the fleet", r.send(http.MethodGet, "/", nil), 200, "tripped a guard (state: hold). Likely cause: ")
+	wants(t, "the fleet", r.send(http.MethodGet, "/", nil), 200, "tripped a guard (state: hold). The cause is unknown.")
 	wants(t, "the row of the policy", r.send(http.MethodGet, "/", nil), 200, `">guard: hold</a>`)
 	wants(t, "the policy", r.send(http.MethodGet, "/policies/checkout-ranker", nil), 200, "A guard tripped (state: hold)")
 	for _, path := range []string{"/", "/incidents", "/policies/checkout-ranker"} {

@@ -86,7 +86,7 @@ func (d *ledgerPage) search(ctx context.Context, c *Console) int {
 	defer cancel()
 	found, more, err := c.desk.Search(ctx, d.Filter)
 	if errors.Is(err, ledger.ErrBadFilter) {
-		d.Problem = err.Error()
+		d.Problem = sentence(err)
 		return http.StatusBadRequest
 	}
 	if err != nil {

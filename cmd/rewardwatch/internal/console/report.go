@@ -66,7 +66,7 @@ func hashOf(text string) string {
 }
 
 func reportPage() *template.Template {
-	return template.Must(template.New("report.html").Funcs(template.FuncMap{"times": times}).ParseFS(web, "web/report.html"))
+	return template.Must(template.New("report.html").Funcs(template.FuncMap{"times": times, "capital": words.Capital}).ParseFS(web, "web/report.html"))
 }
 
 // reportData is the content of the page, as text. The template only lays it out.

@@ -106,20 +106,20 @@ func TestIncidentNamesTheMixOfWhoComes(t *testing.T) {
 	c := consoleOf(&madeUp{incidents: []alerts.Incident{explained, both, none}}, nil)
 	w := get(c, "/incidents/explained")
 	for _, want := range []string{
-		"The most likely cause is the environment, the mix of labels.segment.", "Mix of <bdi>labels.segment</bdi>", "The mix explains the change: there is no clear change within the individual values.",
+		"The most likely cause is the environment (mix of labels.segment).", "Mix of <bdi>labels.segment</bdi>", "The mix explains the change: there is no clear change within the individual values.",
 		"Change of <bdi>mean return</bdi></dt><dd><b>-0.60 SD</b>", "<b>-0.50 ± 0.05 SD</b>: <bdi>the share of labels.segment=new rose from 10% to 49%</bdi>", "<b>-0.10 ± 0.07 SD</b>",
 	} {
 		wants(t, "a mix that explains the change", w, 200, strings.ReplaceAll(want, "+", "&#43;"))
 	}
 	w = get(c, "/incidents/both")
 	wants(t, "a mix beside another change", w, 200, "The mix does not fully explain the change: there are also changes within the individual values.")
-	if strings.Contains(w.Body.String(), ", the mix of labels.segment.") {
+	if strings.Contains(w.Body.String(), "(mix of labels.segment)") {
 		t.Error("a mix that does not explain the change is named as its cause")
 	}
 	if body := get(c, "/incidents/none").Body.String(); strings.Contains(body, "Mix of") {
 		t.Error("a mix that contributes nothing is shown")
 	}
-	if report := reportText(t, Report{Incidents: []alerts.Incident{explained}}); !strings.Contains(report, "environment, the mix of labels.segment") {
+	if report := reportText(t, Report{Incidents: []alerts.Incident{explained}}); !strings.Contains(report, "environment (mix of labels.segment)") {
 		t.Error("the report does not name the mix")
 	}
 }
@@ -332,7 +332,7 @@ func TestLedgerIsSearched(t *testing.T) {
 	r.desk.requests = nil
 	wants(t, "an empty ledger", r.send(http.MethodGet, "/retrain", nil), 200, "No retrain requests yet.")
 	r.desk.err = fmt.Errorf("%w: unknown state %q", ledger.ErrBadFilter, "<b>")
-	wants(t, "a bad filter", r.send(http.MethodGet, "/retrain?state=%3Cb%3E", nil), 400, "bad filter: unknown state &#34;&lt;b&gt;&#34;")
+	wants(t, "a bad filter", r.send(http.MethodGet, "/retrain?state=%3Cb%3E", nil), 400, "Invalid filter: unknown state &#34;&lt;b&gt;&#34;")
 }
 
 func TestRequestShowsWhatBecameOfIt(t *testing.T) {
@@ -374,6 +374,22 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	wants(t, "one of an old build", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "This request has no training config.")
 	r.desk.requests[0].Order = []byte(`null`)
 	wants(t, "one without an order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "This request has no training config.")
+}
+
+// The settings of a recipe without a parent are listed, not shown as changes. Both tables have headers.
+func TestSettingsWithoutAParentAreNoChanges(t *testing.T) {
+	for noParent, wanted := range map[bool]string{
+		false: `<th scope="col" class="sign"><span class="hidden">Change</span></th><th scope="col">Setting</th><th scope="col">Value</th>`,
+		true:  `<thead><tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col" class="from">Defined in</th></tr></thead>`,
+	} {
+		r := newRig(t)
+		r.desk.noParent = noParent
+		w := r.send(http.MethodGet, "/retrain/rr_missed", nil)
+		wants(t, "the page", w, 200, wanted)
+		if signed := strings.Contains(w.Body.String(), `<tr class="added">`); signed == noParent {
+			t.Errorf("without a parent %v: settings are added: %v", noParent, signed)
+		}
+	}
 }
 
 // The offsets of the data fill pages and are rarely useful, so they are folded.

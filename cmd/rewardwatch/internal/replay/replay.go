@@ -39,8 +39,9 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay [flags] FILE...",
 		Short: "Find drift in recorded telemetry",
-		Long: "Reads NDJSON, CSV and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input) one after\n" +
-			"another (files of several topics are merged by time) and prints the alarms and telemetry faults that the service would find.\nDoes not send alerts or retrain requests.\n" +
+		Long: "Prints the alarms and telemetry faults that the service would find in NDJSON, CSV and Stable-Baselines3 monitor.csv files\n" +
+			"(uncompressed, gzip or zstd; - for standard input). Files are read in the given order, and files of several topics are merged\n" +
+			"by time. Does not send alerts or retrain requests.\n" +
 			"With --compare, also prints the alarms that a second configuration would add, remove or move.\n" +
 			"Exits with 1 if drift or a telemetry fault is found, and with 2 if there is no valid event. Exits with 0 if\nall alarms are improvements.",
 		Args: cobra.MinimumNArgs(1),

@@ -45,7 +45,7 @@ const rulesMay = "Prometheus alerting rules may have sent one."
 func alertedThen(i *alerts.Incident, d alerts.Delivery) string {
 	text := fmt.Sprintf("The alert was active from %s until %s.", i.Opened.Moment(i.UnitName()), i.ClosedAt.Moment(i.UnitName()))
 	if slices.ContainsFunc(i.Decisions, func(d alerts.Decision) bool { return d.Kind == alerts.Muted }) {
-		text = strings.TrimSuffix(text, ".") + ", and muted for part of that time."
+		text += " It was muted for some time."
 	}
 	if d.State == alerts.ByRules {
 		text += " Rewardwatch did not send it, because alerts.alertmanager is not set. " + rulesMay
@@ -77,10 +77,10 @@ func ReasonText(r ledger.Reason) string {
 		ledger.Opened:           "a retraining was requested",
 		ledger.AlreadyRequested: "the incident already had a retrain request",
 		ledger.IncidentClosed:   "the incident was closed",
-		ledger.IncidentAccepted: "it was accepted as the new normal",
+		ledger.IncidentAccepted: "the change was accepted as the new normal",
 		ledger.IncidentMuted:    "the incident was muted",
 		ledger.NoTrigger:        "no trigger matches the incident",
-		ledger.NotLasted:        "the incident was shorter than the trigger requires",
+		ledger.NotLasted:        "the incident did not last as long as the trigger requires",
 		ledger.Provisional:      "its alarms are based on a provisional baseline",
 		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
 		ledger.CauseNeedsPerson: "a manual decision is required, because a retrained policy would learn the fault",
@@ -88,7 +88,7 @@ func ReasonText(r ledger.Reason) string {
 		ledger.GuardTripped:     "a tripped guard requires a manual decision",
 		ledger.Cooldown:         "the trigger was in its cooldown",
 		ledger.OpenRequest:      "the policy had an unfinished request",
-		ledger.BreakerOpen:      "the policy's most recent retrainings did not help",
+		ledger.BreakerOpen:      "the policy's most recent retrainings did not succeed",
 		ledger.TargetDisabled:   "the target responded with 410 Gone",
 		ledger.InvalidOrder:     "the request generated from the recipe does not match the schema",
 	}[r]
@@ -176,7 +176,7 @@ func Capital(text string) string {
 func Latest(mean float64, units string, baseline, sd float64) string {
 	text := fmt.Sprintf("Mean of the last %s: %s. ", units, Short(mean))
 	if sum := baseline + sd; math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return text + "The baseline of this signal is unknown."
+		return text + "No baseline is available."
 	}
 	return text + fmt.Sprintf("Baseline (gray): %s ± %s (mean ± SD).", Short(baseline), Short(sd))
 }

@@ -9,7 +9,7 @@ import (
 // strata.
 func Cause(i *alerts.Incident) string {
 	if by := i.MixedBy(); by != "" {
-		return Plain(i.Cause) + ", the mix of " + by
+		return Plain(i.Cause) + " (mix of " + by + ")"
 	}
 	return Plain(i.Cause)
 }

@@ -100,7 +100,7 @@ func WaitsFor(q ledger.Request) string {
 	case ledger.StateDelivered:
 		what = "a status report from the job"
 	case ledger.StateRunning:
-		what = "the end of the job"
+		what = "the job to finish"
 	case ledger.StateVerifying:
 		what = "telemetry from version " + q.NewVersion
 	default:

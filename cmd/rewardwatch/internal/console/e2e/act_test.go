@@ -22,7 +22,7 @@ func TestE2EActingOnAnIncident(t *testing.T) {
 			p := b.open(t, how)
 			page := s.address + "/incidents/" + s.open.ID
 			p.visit(t, page)
-			p.follow(t, named("Log in to act"))
+			p.follow(t, named("Log in to take action"))
 			p.fill(t, "Your name", s.drifting.person)
 			p.fill(t, "Token", someToken)
 			p.follow(t, named("Log in"))
@@ -73,7 +73,7 @@ func TestE2EAskingForARetraining(t *testing.T) {
 			s := newSite(t, newTokenFile(t))
 			p := b.open(t, how)
 			p.visit(t, s.address+"/incidents/"+s.open.ID)
-			p.follow(t, named("Log in to act"))
+			p.follow(t, named("Log in to take action"))
 			p.fill(t, "Your name", s.drifting.person)
 			p.fill(t, "Token", someToken)
 			p.follow(t, named("Log in"))
