@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ const sentLog = 64 << 10
 type shownRequest struct {
 	wire.RetrainRequest
 	raw json.RawMessage
+	by  string // the person who opened it, if the history was read
 }
 
 // UnmarshalJSON reads the request and keeps its text.
@@ -253,9 +255,13 @@ func readStory(ctx context.Context, service *client.Client, id string) (*request
 	if err := service.Get(ctx, story.Request, "retrain-requests", id); err != nil {
 		return nil, err
 	}
-	return story, errors.Join(
+	err := errors.Join(
 		service.Get(ctx, story, "retrain-requests", id, "history"),
 		service.Query(ctx, story, url.Values{"request": {id}}, "deliveries"))
+	if _, is := words.AskedFor(story.Request.Request, story.History); is {
+		story.Request.by = story.History[0].By
+	}
+	return story, err
 }
 
 func listRequests(ctx context.Context, c *terminal.Console, service *client.Client, chosen url.Values) error {
@@ -310,7 +316,13 @@ func actionText(q ledger.Request) string {
 	return fmt.Sprintf("%s with recipe %s, target %s", words.Plain(q.Kind), q.Recipe, q.Target)
 }
 
-func originText(q ledger.Request) string { return string(q.OriginKind) + " " + q.Origin }
+// originText says what opened a request. The origin of a person's request is a random id, which says nothing.
+func originText(q ledger.Request) string {
+	if q.OriginKind == ledger.OriginPerson {
+		return words.AskedBy(q)
+	}
+	return string(q.OriginKind) + " " + strings.TrimPrefix(q.Origin, string(q.OriginKind)+"/")
+}
 
 // text prints the order of a request and its state.
 func (q *shownRequest) text(w io.Writer) error {
@@ -332,7 +344,7 @@ func (q *shownRequest) text(w io.Writer) error {
 	}
 	add("policy", words.Group(q.Policy, order.Group).String())
 	add("action", actionText(q.Request))
-	add("requested by", originText(q.Request))
+	add("requested by", cmp.Or(q.by, originText(q.Request)))
 	add("parent", q.Parent)
 	add("new version", q.NewVersion)
 	add("cause", words.Plain(order.Cause))

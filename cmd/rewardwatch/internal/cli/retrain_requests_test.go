@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,5 +132,25 @@ func TestVerbsOfRequestsWithoutAToken(t *testing.T) {
 	}
 	if got := runVerb("retrain", "show", "rr_waits", "--server", served.URL); !strings.Contains(got.out, "decide?token=t") {
 		t.Errorf("exit %d %s, printed %s", got.code, got.err, got.out)
+	}
+}
+
+// Requests of a person show the person, if the history is known, instead of a random id.
+func TestOriginOfARequest(t *testing.T) {
+	for want, q := range map[string]ledger.Request{
+		"incident a1b2":              {OriginKind: ledger.OriginIncident, Origin: "a1b2"},
+		"a person":                   {OriginKind: ledger.OriginPerson, Origin: "person/WDEFQUWRZGKJIQ4J4R4VSSK7WN"},
+		"schedule 0 3 * * *":         {OriginKind: ledger.OriginSchedule, Origin: "schedule/0 3 * * *"},
+		"outcome rollback/rr_missed": {OriginKind: ledger.OriginOutcome, Origin: "rollback/rr_missed"},
+	} {
+		if got := originText(q); got != want {
+			t.Errorf("%s: %q, want %q", q.Origin, got, want)
+		}
+	}
+	d := apitest.Storied()
+	at := slices.IndexFunc(d.View.Ordered, func(q ledger.Request) bool { return q.ID == "rr_failed" })
+	d.View.Ordered[at].OriginKind, d.Changes[0].By = ledger.OriginPerson, "carol"
+	if got := runVerb(append([]string{"retrain", "show", "rr_failed"}, serveDesk(t, d)...)...); !strings.Contains(got.out, "requested by  carol\n") {
+		t.Errorf("exit %d: %s%s", got.code, got.err, got.out)
 	}
 }

@@ -59,7 +59,7 @@ func TestVerbThatAsksForARetraining(t *testing.T) {
 		"--server", served.URL, "--token-file", token,
 	}
 	got := runVerb(append(args, "--id", "one")...)
-	if got.code != exitFine || got.err != "" || !strings.Contains(got.out, "person person/one") || !strings.Contains(got.out, "bidder") {
+	if got.code != exitFine || got.err != "" || !strings.Contains(got.out, "requested by  a person") || !strings.Contains(got.out, "bidder") {
 		t.Errorf("exit %d: %s%s", got.code, got.err, got.out)
 	}
 	if again := runVerb(append(args, "--id", "one")...); again.out != got.out {

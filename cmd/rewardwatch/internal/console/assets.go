@@ -19,7 +19,7 @@ var web embed.FS
 
 // layouts parses the pages, each with the layout.
 func layouts() map[string]*template.Template {
-	base := template.Must(template.New("layout").Funcs(template.FuncMap{"asset": asset, "visible": visible, "of": of, "times": times, "ordered": words.Ordered}).ParseFS(web, "web/layout.html", "web/parts.html"))
+	base := template.Must(template.New("layout").Funcs(template.FuncMap{"asset": asset, "visible": visible, "of": of, "times": times, "ordered": words.Ordered, "capital": words.Capital}).ParseFS(web, "web/layout.html", "web/parts.html"))
 	out := map[string]*template.Template{}
 	for _, file := range must(fs.Glob(web, "web/pages/*.html")) {
 		out[path.Base(file)] = template.Must(template.Must(base.Clone()).ParseFS(web, file))

@@ -38,7 +38,7 @@ func TestThePageOfAGuard(t *testing.T) {
 	wants(t, "the row of the policy", r.send(http.MethodGet, "/", nil), 200, `">guard: hold</a>`)
 	wants(t, "the policy", r.send(http.MethodGet, "/policies/checkout-ranker", nil), 200, "A guard tripped (state: hold)")
 	for _, path := range []string{"/", "/incidents", "/policies/checkout-ranker"} {
-		wants(t, path, r.send(http.MethodGet, path, nil), 200, "steps with action drop: 7.5% of 700 steps (limit 1%)")
+		wants(t, path, r.send(http.MethodGet, path, nil), 200, "with action drop: 7.5% of 700 steps (limit 1%)")
 	}
 	if w := r.send(http.MethodPost, somePage, order("accept")); w.Code >= 400 || len(r.orders.asked) != 1 {
 		t.Errorf("a release gives %d, asked %+v", w.Code, r.orders.asked)

@@ -41,7 +41,7 @@ func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
 		if want := "Mean of the last 20 episodes: 7.5. Baseline (gray): 10.5 ± 0.5 (mean ± SD)."; chart.Latest != want {
 			t.Errorf("clock %v: %q, want %q", clock, chart.Latest, want)
 		}
-		if c := p.Chart("return", nil, nil); !strings.HasSuffix(c.Latest, "The baseline of this signal is unknown.") {
+		if c := p.Chart("return", nil, nil); !strings.HasSuffix(c.Latest, "No baseline is available.") {
 			t.Errorf("without a baseline: %q", c.Latest)
 		}
 		if p.Chart("none", nil, nil) != nil {
