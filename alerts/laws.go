@@ -83,7 +83,8 @@ func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 		if !is || !s.Drifted || scatters(f.Shifts, s.Signal) {
 			continue
 		}
-		if law.owner == CauseRewardFunction && f.Laws.Factors[factor.Reward].Support < knownSupport {
+		if law.owner == CauseRewardFunction && f.Laws.Factors[factor.Reward].Support < knownSupport ||
+			s.Signal == signals.Law(factor.Dynamics.String()) && f.Laws.Learns && f.Laws.Slight {
 			continue
 		}
 		if note.cause != CauseUnknown && note.cause != law.owner || law.owner == CauseRewardFunction && moved[outcomes].moved() {

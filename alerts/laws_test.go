@@ -177,6 +177,8 @@ func TestLawsAndOtherEvidence(t *testing.T) {
 // A policy that learns adapts to changes, so the law that has raised an alarm identifies the cause at once.
 func TestLawsOfAPolicyThatLearns(t *testing.T) {
 	policy := map[factor.Factor]float64{factor.Policy: 2, factor.Dynamics: 1}
+	slight := judged(100, factor.ByPolicy, policy)
+	slight.Slight = true
 	for name, c := range map[string]struct {
 		laws   *factor.Verdict
 		frozen bool
@@ -186,6 +188,7 @@ func TestLawsOfAPolicyThatLearns(t *testing.T) {
 		"the first units":          {laws: judged(9, factor.ByPolicy, policy), alarms: []string{"law.dynamics"}, want: CauseEnvironment},
 		"the first units, frozen":  {laws: judged(9, factor.ByPolicy, policy), alarms: []string{"law.dynamics"}, frozen: true, want: CauseUnknown},
 		"it follows a world":       {laws: judged(100, factor.ByPolicy, policy), alarms: []string{"law.dynamics"}, want: CauseEnvironment},
+		"it moves a law slightly":  {laws: slight, alarms: []string{"law.dynamics"}, want: CausePolicy},
 		"a frozen one":             {laws: judged(100, factor.ByPolicy, policy), alarms: []string{"law.dynamics"}, frozen: true, want: CausePolicy},
 		"it follows rewards":       {laws: judged(100, factor.Unknown, policy), alarms: []string{"law.reward"}, want: CauseRewardFunction},
 		"rewards of another world": {laws: judged(100, factor.ByEnvironment, policy), alarms: []string{"law.reward"}, want: CauseEnvironment},

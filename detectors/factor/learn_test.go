@@ -57,6 +57,9 @@ func TestALearnerThatFollowsIsNotTheCause(t *testing.T) {
 		"they move far less":            {func(_ *Verdict, _, dynamics *Movement) { dynamics.Foremost = Shift{Z: 3.7, Effect: -.2} }, ByPolicy},
 		"they move no more than chance": {func(_ *Verdict, _, dynamics *Movement) { dynamics.Foremost = Shift{Z: 2.9, Effect: .45} }, ByPolicy},
 		"they have moved":               {func(_ *Verdict, _, dynamics *Movement) { dynamics.Moved, dynamics.Foremost = true, moved }, ByEnvironment},
+		"they have moved slightly": {func(v *Verdict, _, dynamics *Movement) {
+			dynamics.Moved, dynamics.Foremost, v.Slight = true, moved, true
+		}, ByPolicy},
 		"on new ground": {func(_ *Verdict, _, dynamics *Movement) {
 			dynamics.Moved, dynamics.Foremost, dynamics.Support = true, moved, .6
 		}, Unknown},
