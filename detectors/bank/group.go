@@ -411,9 +411,12 @@ func (g *group) judgeStream(found []finding.Finding, s *stream.Stream, rule stri
 	return found
 }
 
+// awaitsFalls reports whether short falls of the return raise no alarm.
+func (g *group) awaitsFalls() bool { return g.cfg.Learning.Learns() && g.Blocks.Size == 0 }
+
 // watch raises an alarm if a branch has reached its threshold, unless this may be a short fall while the policy learns.
 func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
-	if !s.Reached() || g.cfg.Learning.Learns() && !g.Incident && g.Blocks.Size == 0 && battery.MayPass(s, at.Ordinal) {
+	if !s.Reached() || g.awaitsFalls() && !g.Incident && battery.MayPass(s, at.Ordinal) {
 		return
 	}
 	top, names := s.Leading()

@@ -60,5 +60,5 @@ func (p *Policy) Armed(key ingest.Group) battery.Armed {
 	for _, other := range p.groups {
 		all += other.Share
 	}
-	return battery.Armed{Tests: &g.Battery, Promise: g.Promise, N: g.Promise.N * all / g.Share, Seed: g.Baseline.Seed()}
+	return battery.Armed{Tests: &g.Battery, Promise: g.Promise, Learns: g.awaitsFalls(), N: g.Promise.N * all / g.Share, Seed: g.Baseline.Seed()}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -44,6 +45,7 @@ type simulation struct {
 	keeps         float64   // correlation of that level between successive episodes
 	level         float64
 	made          int64
+	learning      watch.Learning // "" if the policy is frozen
 
 	every  time.Duration          // mean time between units; 0 without times
 	season func(ts int64) float64 // added to the rewards at a time
@@ -152,7 +154,7 @@ func sdOf(s *battery.Sample, signal, quantity string) float64 {
 // it, as with a baseline from a file. Its budget is one false alarm in n units.
 func (s *simulation) frozen(m int, n float64) *Policy {
 	cfg := episodes(n)
-	cfg.Baseline.Units = m
+	cfg.Baseline.Units, cfg.Learning = m, s.learning
 	p := newBank(cfg)
 	for range m {
 		p.Learn(s.unit())
@@ -261,6 +263,40 @@ func compare(t *testing.T, s *simulation, j *battery.Judge, p *Policy, g *group)
 		}
 	}
 	return 0
+}
+
+// While a policy learns, neither the bank nor the judge alarms about a short fall of the return.
+func TestSimJudgeWaitsWhereTheBankDoes(t *testing.T) {
+	s := newSimulation(laws()[0], 201, 0)
+	s.learning = watch.LearningContinuous
+	p := s.frozen(250, 100)
+	g, pool := p.groups[0], s.sample(1)
+	j, hasty := p.Armed(g.Key).Judge(pool.Columns), battery.NewJudge(&g.Battery, pool.Columns)
+	alarms, waits := 0, 0
+	for range 5 {
+		j.Reset()
+		hasty.Reset()
+		bank, early := restored(t, p), false
+		for s.shift = 0; s.shift > -2; s.shift -= .005 {
+			u := s.unit()
+			row := g.Readings(u, new(stream.Scratch))
+			want := len(alarmsIn(bank.Observe(u, time.Time{}))) > 0
+			if got := j.Observe(row); got != want {
+				t.Fatalf("unit %d: alarm %v, of the bank %v", u.Pos.Offset, got, want)
+			}
+			if want {
+				alarms++
+				break
+			}
+			early = hasty.Observe(row) || early
+		}
+		if early {
+			waits++
+		}
+	}
+	if alarms != 5 || waits == 0 {
+		t.Errorf("%d alarms, %d of them waited for, want 5 and some", alarms, waits)
+	}
 }
 
 // The promise is that nine of ten baselines keep the budget. The bound is three standard errors below.

@@ -39,6 +39,7 @@ type Battery struct {
 type Armed struct {
 	Tests   *Battery
 	Promise finding.Promise
+	Learns  bool    // whether the policy learns in episodes, so that short falls of the return raise no alarm, see MayPass
 	N       float64 // mean number of the group's units between its false alarms that keeps the policy within its budget
 	Seed    uint64  // of its baseline
 }

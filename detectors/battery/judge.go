@@ -11,12 +11,24 @@ import (
 )
 
 // Judge runs the tests of a frozen group without describing what they find. As long as no stream is in a telemetry
-// fault, it alarms at the same units as the group. If the policy learns, the group can raise alarms on the return later
-// than the judge, or not at all (MayPass). The judge's walks are separate.
+// fault, it alarms at the same units as the group. The judge's walks are separate.
 type Judge struct {
 	Tests   []*stream.Quantity
-	Columns []int // by test, the column of its values in a sample
-	units   int64 // observed since the last reset
+	Columns []int  // by test, the column of its values in a sample
+	passing []bool // by test, whether its alarms wait until they last; nil if none do
+	units   int64  // observed since the last reset
+}
+
+// Judge returns a judge of samples with the given columns. If the policy learns, short falls of the return raise no
+// alarm, as in the group.
+func (a Armed) Judge(columns []Column) *Judge {
+	j := NewJudge(a.Tests, columns)
+	if a.Learns {
+		for _, c := range j.Columns {
+			j.passing = append(j.passing, columns[c].Signal == passing)
+		}
+	}
+	return j
 }
 
 // NewJudge returns a judge of samples with the given columns.
@@ -41,7 +53,7 @@ func (j *Judge) add(q *stream.Quantity, column int) {
 
 // Again returns a copy of the judge with walks at zero, for another goroutine.
 func (j *Judge) Again() *Judge {
-	out := &Judge{}
+	out := &Judge{passing: j.passing}
 	for i, q := range j.Tests {
 		out.add(q, j.Columns[i])
 	}
@@ -66,9 +78,18 @@ func (j *Judge) Observe(values []stream.Reading) (alarm bool) {
 			continue
 		}
 		q.Test(q.Read(r), j.units, false)
-		alarm = q.Reached() || alarm
+		alarm = j.alarms(i) || alarm
 	}
 	return alarm
+}
+
+// alarms reports whether a test raises an alarm at the current unit.
+func (j *Judge) alarms(test int) bool {
+	q := j.Tests[test]
+	if j.passing != nil && j.passing[test] && mayPass(q.Branches, j.units) {
+		return false
+	}
+	return q.Reached()
 }
 
 // Reset sets all walks back to zero, and discards what limits have learned since the judge was created.

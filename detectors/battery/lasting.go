@@ -9,11 +9,18 @@ const (
 	obviousScore = 2. // score at which a fall is not waited for, such as that of a broken learner
 )
 
+// passing is the signal whose falls are waited for.
+const passing = "return"
+
 // MayPass reports whether the stream is the return, and no branch shows at the unit with the given ordinal that the
 // return has fallen by much or for long. To withhold an alarm until then can only make false alarms less frequent.
 func MayPass(s *stream.Stream, ordinal int64) bool {
-	lasts := s.Signal != "return"
-	s.Branches(func(b stream.Branch) {
+	return s.Signal == passing && mayPass(s.Branches, ordinal)
+}
+
+func mayPass(branches func(yield func(stream.Branch)), ordinal int64) bool {
+	lasts := false
+	branches(func(b stream.Branch) {
 		long := !b.Moving || ordinal-b.Started >= lastingUnits // a test that does not move does not know its onset
 		lasts = lasts || b.Score >= obviousScore || b.Score >= 1 && long
 	})

@@ -105,7 +105,7 @@ func Measure(of battery.Armed, with Measuring) Measurement {
 		Measuring: with, of: of, healthy: battery.NewSample(of.Tests, with.Units, run),
 		work: max(1, int(with.Seconds*1e9/float64(unitCost+branchCost*of.Tests.Branches()))),
 	}
-	m.judge = battery.NewJudge(of.Tests, m.healthy.Columns)
+	m.judge = of.Judge(m.healthy.Columns)
 	out := Measurement{N: of.N}
 	if len(m.judge.Tests) == 0 {
 		return out
