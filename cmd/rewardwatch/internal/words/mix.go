@@ -34,11 +34,11 @@ func MixOf(i *alerts.Incident) *Mix {
 	}
 	switch {
 	case s.Explained():
-		m.Conclusion = "The mix explains the change: there is no clear change within the individual values."
+		m.Conclusion = "The changed mix explains the change: within individual values of " + s.By + ", there is no clear change."
 	case s.Beyond():
-		m.Conclusion = "The mix does not fully explain the change: there are also changes within the individual values."
+		m.Conclusion = "The changed mix does not fully explain the change: there is also a change within individual values of " + s.By + "."
 	default:
-		m.Conclusion = "The mix contributes to the change, but does not clearly explain it."
+		m.Conclusion = "The changed mix contributes to the change, but does not clearly explain it."
 	}
 	return m
 }

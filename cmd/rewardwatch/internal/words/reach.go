@@ -59,7 +59,7 @@ func reachOf(reach []finding.Reach, unit finding.UnitName) string {
 			part = fmt.Sprintf("%s%s within %s %s", shown, after, Grouped(int64(r.Units)), unit.Many())
 		}
 		if r.Known > 0 {
-			part += fmt.Sprintf(" if the rate is known from %s", Grouped(int64(r.Known)))
+			part += fmt.Sprintf(" if the rate was measured over %s", Grouped(int64(r.Known)))
 		}
 		parts = append(parts, part)
 	}

@@ -23,7 +23,7 @@ func TestReachIsTold(t *testing.T) {
 		{[]finding.Reach{{Units: 500, Size: .42, OfRate: true}}, "a drop in the rate of 42% within 500 episodes"},
 		{
 			[]finding.Reach{{Units: 100, Size: math.NaN(), OfRate: true}, {Units: 500, Size: 1, OfRate: true}, {Units: 5300, Size: .5, OfRate: true, Known: 4000}},
-			"a drop in the rate of 100% within 500 episodes, 50% within 5,300 if the rate is known from 4,000",
+			"a drop in the rate of 100% within 500 episodes, 50% within 5,300 if the rate was measured over 4,000",
 		},
 		{[]finding.Reach{{Units: 500, Size: math.NaN()}}, "none within 500 episodes"},
 		{

@@ -73,7 +73,7 @@ func draw(c *courseJSON) *Drawing {
 	for _, m := range c.Marks {
 		p.Marks = append(p.Marks, pastMark{Kind: m.Kind, X: Pixels(x(m.X)), Title: m.Text})
 	}
-	p.Text = fmt.Sprintf("%s from %s to %s, between %s and %s", p.Title, p.First, p.Last, p.Low, p.High)
+	p.Text = fmt.Sprintf("%s from %s to %s, range %s to %s", p.Title, p.First, p.Last, p.Low, p.High)
 	return p
 }
 
