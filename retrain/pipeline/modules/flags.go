@@ -78,6 +78,15 @@ var (
 	parsingName    = pattern.MustCompile(`(?i)pars|param|arg|opt|cfg|config|cli`)
 )
 
+// FlagsIn returns the arguments that a function of a file declares.
+func (f *Files) FlagsIn(file, name string) []Option {
+	from, to, ok := f.part(file, name)
+	if !ok {
+		return nil
+	}
+	return f.scan(file).within(from, to)
+}
+
 // Flags returns the arguments of the program in a file: those that the file defines or, if it defines none, those of the
 // parsers that it imports, directly or through files that define none.
 func (f *Files) Flags(file string) []Option {

@@ -11,8 +11,8 @@ import (
 var (
 	// placeholder matches a name that stands for a value in a command, as in --env=<task>.
 	placeholder = pattern.MustCompile(`<[a-z][\w-]*>|\{[a-z][\w-]*\}`)
-	// listItem matches the first value in an item of a list.
-	listItem = pattern.MustCompile("^[ \t]*[-*+][ \t]+[`\"'*]*([A-Za-z][\\w:./-]*)")
+	// listItem matches the first value in an item of a list that is not a sentence.
+	listItem = pattern.MustCompile("^[ \t]*[-*+][ \t]+(?:[`\"'*]+([A-Za-z][\\w:./-]*)|([A-Za-z][\\w:./-]*?)[ \t]*(?:[:,(/–—]|-[ \t]|[ \t\r\n]*$))")
 	// inSentence matches the first value in a sentence that lists values.
 	inSentence = pattern.MustCompile("\\b(?:one of|can be|may be|e\\.g\\.,?|such as|for example)(?: the following)?:?[ \t]*[`\"']+([A-Za-z][\\w:./-]*)[`\"']")
 )
@@ -58,7 +58,7 @@ func first(text, name string, isCommand func(line string) bool) string {
 			continue
 		}
 		if m := listItem.FindStringSubmatch(line); m != nil && mentioned {
-			return m[1]
+			return m[1] + m[2]
 		}
 		mentioned = mentioned && strings.TrimSpace(line) == ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/commandline"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/hydra"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pattern"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -64,7 +65,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		model = commandline.Work + "model" + modules.Extension(cmp.Or(p.flags.Given(args, *out), out.Value))
 		args = commandline.Set(args, *out, model)
 	}
-	args = f.madeInWork(p, out, onProcessor(p, f.require(p, args, k, model, false)))
+	args = f.madeInWork(p, out, f.withoutScreen(p, onProcessor(p, f.require(p, args, k, model, false))))
 	for _, x := range p.flags {
 		switch {
 		case out != nil || !saving(x) || commandline.Has(args, x):
@@ -299,7 +300,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 		}
 	}
 	args = f.resultsInWork(p, at, f.ofTraining(p, at, f.asTrained(p, at, args, trained)))
-	args = f.madeInWork(p, at, onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true)))
+	args = f.madeInWork(p, at, f.withoutScreen(p, onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true))))
 	for _, x := range p.flags {
 		switch {
 		case commandline.Has(args, x):
@@ -634,6 +635,23 @@ func (p *program) notes(args []string) []string {
 		}
 	}
 	return out
+}
+
+// ofScreen matches arguments that open a window.
+var ofScreen = pattern.MustCompile(`^(?:gui|use_gui|show_gui|display|viewer)$`)
+
+// withoutScreen sets the arguments that take a truth value, and that open a window by default.
+func (f *Finder) withoutScreen(p *program, args []string) []string {
+	for _, x := range p.flags {
+		if x.Boolean || x.Position || !ofScreen.MatchString(x.Key()) || commandline.Has(args, x) {
+			continue
+		}
+		v, _ := literals.Of(cmp.Or(x.Value, x.Code), f.lookup(p).Names(p.file, len(f.Text[p.file])))
+		if v.Kind == literals.Bool && v.Number == 1 {
+			args = append(args, x.Words("False")...)
+		}
+	}
+	return args
 }
 
 // ofInputs matches arguments for directories that a program reads.

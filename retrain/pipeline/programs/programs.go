@@ -163,6 +163,9 @@ func (p program) name() string {
 
 // names returns the names by which the program is weighed. Each word of a subcommand has a meaning of its own.
 func (p program) names() []string {
+	if script, ok := strings.CutPrefix(p.from, "console script "); ok && len(p.path) == 0 && p.start[0] == "-c" { // its file may contain several
+		return []string{p.name(), strings.ToLower(script)}
+	}
 	if len(p.path) < 2 || strings.HasPrefix(p.path[0], "-") {
 		return []string{p.name()}
 	}
@@ -208,7 +211,11 @@ func (f *Finder) candidates() []program {
 		if start == nil {
 			continue
 		}
-		for _, p := range f.expand(file, start) {
+		all := f.expand(file, start)
+		if own := f.FlagsIn(file, function); start[0] == "-c" && strings.Contains(f.Body(file, function), "ArgumentParser(") && len(own) > 0 && !slices.ContainsFunc(own, func(x modules.Option) bool { return len(x.Choices) > 0 }) { // the file contains other programs
+			all = []program{{file: file, start: start, flags: own}}
+		}
+		for _, p := range all {
 			if len(p.path) == 0 {
 				p.text = cmp.Or(p.text, f.Body(file, function))
 			}

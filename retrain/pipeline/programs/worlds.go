@@ -3,6 +3,7 @@ package programs
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,6 +40,15 @@ func (f *Finder) MakesOwnWorld() bool {
 		}
 	}
 	return false
+}
+
+// UsesClass reports whether the first training calls a class, or passes it to a function that makes environments.
+func (f *Finder) UsesClass(class string) bool {
+	if len(f.trained) == 0 {
+		return false
+	}
+	text := f.Text[f.trained[0].file]
+	return pytext.Calls(text, class) || pattern.MustCompile(`\bmake_vec_env\(\s*`+regexp.QuoteMeta(class)+`\b`).MatchString(text)
 }
 
 // DefaultWorld returns the environment that is the default of an argument of the best training, or "".

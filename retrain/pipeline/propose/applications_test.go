@@ -39,6 +39,16 @@ func TestProposedProgramsOfApplications(t *testing.T) {
 		{"a program in the terminal", map[string]string{
 			"snake/__init__.py": "", "snake/client.py": "from textual.app import App\n# shows the training\nclass Client(App):\n    pass\ndef main():\n    Client().run()" + guard, "pyproject.toml": "[project.scripts]\nclient = \"snake.client:main\"\n",
 		}, []string{"  command: [python, CHANGE-ME.py]\ngate"}, nil},
+		{"console scripts of one file", map[string]string{
+			"pyproject.toml": "[project.scripts]\nbot-back = \"bot.cli:backtest\"\nbot-train = \"bot.cli:train\"\nbot-gen-code = \"bot.cli:code\"\n", "bot/__init__.py": "", "README.md": "```\nbot-train --steps 500\nbot-back --mode optimize\nbot-gen-code\n```\n",
+			"bot/cli.py": "import argparse, torch\ndef train():\n    p = argparse.ArgumentParser()\n    p.add_argument('--steps')\n    loss.backward()\ndef backtest():\n    p = argparse.ArgumentParser()\n    p.add_argument('--mode', choices=['backtest', 'optimize'])\n    model.load('x')\n    model.predict(x)\ndef code():\n    p = argparse.ArgumentParser()\n    p.add_argument('--config')\n    model.load('x')\n    model.predict(x)\n",
+		}, []string{"import train; train()' --steps 500", "import backtest; backtest()' --mode "}, []string{"import code"}},
+		{"a window by default", map[string]string{
+			"learn.py": "import torch, argparse\nDEFAULT_GUI = True\np = argparse.ArgumentParser()\np.add_argument('--gui', default=DEFAULT_GUI, type=str2bool)\np.add_argument('--output_folder', default='results')\ndef main():\n    loss.backward()\n    torch.save(net, p.parse_args().output_folder)" + guard,
+		}, []string{"--gui False"}, nil},
+		{"sentences after a placeholder", map[string]string{
+			"train.py": strings.Replace(train, "p.add_argument('--out'", "p.add_argument('--policy', default='sac')\np.add_argument('--out'", 1), "docs/agents.md": "```\n$ python train.py --policy <name>\n```\nSet `<name>`:\n\n- The directory has the same name.\n",
+		}, []string{"train.py --out "}, []string{"--policy The"}},
 		{"files that a source distribution omits", map[string]string{
 			"lab/__init__.py": "", "lab/main.py": "import click\n@click.command()\n@click.argument('agent')\n@click.argument('network')\ndef main(agent, network):\n    loss.backward()\n    model.save('net.h5')" + guard, "README.md": "```\npython -m lab.main res/agent.yaml res/networks/small.graphml\n```\n",
 		}, []string{`"$OLDPWD/res/agent.yaml" "$OLDPWD/res/networks/small.graphml"`}, nil},
@@ -62,6 +72,11 @@ func TestProposedSettingsOfApplications(t *testing.T) {
 	proposes(t, "an environment of the program", map[string]string{
 		"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "train.py": "import torch\nimport gymnasium as gym\nfrom gymnasium.envs.registration import register\nregister(id='merge-v0', entry_point='train:Merge')\nenv = gym.make('merge-v0')\ndef main():\n    loss.backward()\n    torch.save(net, 'net.pt')" + guard,
 	}, []string{"merge-v0"}, []string{"highway-env"})
+	const registers = "from gymnasium.envs.registration import register\nregister(id='low-v0', entry_point='fly.envs:Low')\nregister(id='hover-v0', entry_point='fly.envs:Hover')\n"
+	proposes(t, "classes of registered environments", map[string]string{
+		"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "fly/__init__.py": registers, "fly/envs.py": "import gymnasium\nclass Low(gymnasium.Env): pass\nclass Hover(gymnasium.Env): pass\n",
+		"fly/learn.py": "import torch\nfrom fly.envs import Hover\nenv = Hover()\ndef main():\n    loss.backward()\n    torch.save(net, 'net.pt')" + guard,
+	}, []string{"\n  - {id: \"fly:hover-v0\"}"}, []string{"\n  - {id: \"fly:low-v0\"}"})
 	proposes(t, "a library for environments of its own", map[string]string{
 		"requirements.txt": "stable-baselines3==2.7.0\ngymnasium==1.2.2\n", "grid/__init__.py": "", "grid/runners.py": "from stable_baselines3 import PPO\ndef learn(env):\n    model = PPO('MlpPolicy', env)\n    model.learn(1000)\n",
 	}, []string{"library: custom # no program trains, and no environment has an id"}, []string{"{id: CHANGE-ME}"})
@@ -79,6 +94,7 @@ func TestProposedVersionsOfApplications(t *testing.T) {
 		nil, []string{"python:3.9"})
 	proposes(t, "a function that Python 3.11 removed", map[string]string{"train.py": "import torch, inspect\ninspect.getargspec(f)" + save},
 		[]string{"base: python:3.10."}, nil)
+	proposes(t, "a Python version that setup.py computes", map[string]string{"train.py": "import torch" + save, "setup.py": "setup(name='x', python_requires='>=' + lowest)\n"}, nil, []string{"base:"})
 	proposes(t, "a module that is missing", map[string]string{"train.py": "import torch\nimport envs\nimport sacred" + save},
 		[]string{"# - envs # train.py imports it, but the repository does not contain it", "- sacred=="}, []string{"\n  - envs=="})
 	const tf = "import tensorflow as tf\nimport numpy as np\nx = tf.contrib.rnn.Cell(np.bool(1))" + save

@@ -117,6 +117,31 @@ func (p *Proposal) identify() {
 	}
 }
 
+// entryPoint matches the registration of a class as an environment.
+var entryPoint = pattern.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+)["']\s*,\s*entry_point\s*=\s*["'][\w.]+:(\w+)["']`)
+
+// byClass prefers the environments whose classes the first program uses instead of their ids.
+func (p *Proposal) byClass(found []Finding) []Finding {
+	classes := map[string]string{}
+	for _, e := range found {
+		id := e.Value[strings.LastIndex(e.Value, ":")+1:]
+		for _, m := range entryPoint.FindAllStringSubmatch(p.finder.Text[p.modules[id]], maxMatches) {
+			classes[m[1]] = m[2]
+		}
+	}
+	if len(classes) == 0 {
+		return found
+	}
+	out := slices.Clone(found)
+	for i, e := range out {
+		if class := classes[e.Value[strings.LastIndex(e.Value, ":")+1:]]; class != "" && p.finder.UsesClass(class) {
+			out[i].clear += main
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Finding) int { return b.clear - a.clear })
+	return out
+}
+
 // byOthers adds packages that a program imports only to register environments. The generated scripts make environments
 // only by their ids, which must include the package.
 func (p *Proposal) byOthers() {

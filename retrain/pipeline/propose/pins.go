@@ -54,7 +54,7 @@ var frameworks = []string{"jax", "tensorflow", "torch"}
 
 // wantPython records the Python version that a file at the root of the repository requires.
 func (p *dependencies) wantPython(file, wanted string) {
-	if wanted = strings.TrimSpace(wanted); wanted == "" || strings.Contains(file, "/") {
+	if wanted = strings.TrimSpace(wanted); strings.Trim(wanted, "<>=~! ") == "" || strings.Contains(file, "/") {
 		return
 	}
 	if m := shortVersion.FindStringSubmatch(wanted); m != nil {

@@ -360,7 +360,7 @@ func (p *Proposal) environments() {
 			unread = append(unread, e)
 		}
 	}
-	p.Environments = read
+	p.Environments = p.byClass(read)
 	kept := 0
 	for kept < len(p.Environments) && p.Environments[kept].clear == p.Environments[0].clear {
 		kept++
