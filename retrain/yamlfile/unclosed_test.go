@@ -17,7 +17,8 @@ func TestWhatIsNotClosedIsNamedWhereItBegins(t *testing.T) {
 		"? a\n: 1\n":                                               "f:1:1: the form \"? key\" is not supported: write the key and its value as \"key: value\"",
 		"a: 1\n---\nb: 2\n":                                        "f:2:1: only one YAML document is allowed",
 		"a: 'x\n  y'\nb: : 1\n":                                    "f:3:4: is not YAML: found an invalid key for this map",
-		"a: [1,\n  2]\nb:\n  c: 1\n   d: [3]\n":                    "f:4:6: is not YAML: mapping value is not allowed in this context",
+		"a: [1,\n  2]\nb:\n  c: 1\n   d: [3]\n":                    "f:4:6: is not YAML: a key is not allowed here: correct the indentation, or put a text with a colon in quotes",
+		"a: Note: x\n":                                             "f:1:4: is not YAML: a key is not allowed here: correct the indentation, or put a text with a colon in quotes",
 	} {
 		var x struct {
 			A int `yaml:"a"`

@@ -122,8 +122,11 @@ func (r *Reader) syntaxError(err error, tokens token.Tokens, text string) {
 			return
 		}
 		message := at.GetMessage()
-		if strings.Contains(message, "'\t'") {
+		switch {
+		case strings.Contains(message, "'\t'"):
 			message = "a tab cannot indent a line: use spaces"
+		case strings.HasPrefix(message, "mapping value is not allowed"):
+			message = "a key is not allowed here: correct the indentation, or put a text with a colon in quotes"
 		}
 		r.fault(r.placeOf(at.GetToken()), "", "is not YAML: "+message)
 		return

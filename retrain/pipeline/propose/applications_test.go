@@ -65,6 +65,12 @@ func TestProposedSettingsOfApplications(t *testing.T) {
 		"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "lab/__init__.py": "", "lab/__main__.py": train, "lab/zoo.py": "NAMES = ['CartPole-v1', 'Pendulum-v1']\nmake('Pendulum-v1')\nmake('CartPole-v1')\n",
 		"README.md": "```\npython -m lab -env CartPole-v1 --logger tensorboard\n```\n",
 	}, []string{"\n  - {id: \"CartPole-v1\"}", "- tensorboard=="}, []string{"\n  - {id: \"Pendulum"})
+	proposes(t, "a missing program", map[string]string{
+		"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "lab/__init__.py": "", "lab/zoo.py": "make('Pendulum-v1')\n", "README.md": "```\npython train_it.py -e CartPole-v1 --out x\n```\n",
+	}, []string{"\n  - {id: \"CartPole-v1\"}"}, []string{"\n  - {id: \"Pendulum"})
+	proposes(t, "steps of a smoke test", map[string]string{
+		"fit/__init__.py": "", "fit/sizes.py": "SIZES = {\n    0: {'total_steps': 2048},\n    1: {'total_steps': 300_000},\n}\n", "fit/train.py": "import argparse, torch\nfrom fit.sizes import SIZES\np = argparse.ArgumentParser()\np.add_argument('--total-steps', type=int)\ndef main():\n    loss.backward()\n    torch.save(net, 'net.pt')" + guard,
+	}, []string{"steps: 300000 "}, nil)
 	proposes(t, "missing settings", map[string]string{
 		"conf/main.yaml": "model:\n  in_size: ???\n  hidden: 64\nname: ???\n", "plan/__init__.py": "", "plan/core.py": "def complete(cfg, env):\n    cfg.in_size = env.size\n",
 		"train.py": "import hydra, torch\nfrom plan.core import complete\n@hydra.main(config_path='conf', config_name='main')\ndef main(cfg):\n    complete(cfg.model, env)\n    loss.backward()\n    torch.save(net, 'net.pt')" + guard,

@@ -148,6 +148,7 @@ func (p *Proposal) choose() {
 	p.reach()
 	p.environments()
 	p.ofFirst()
+	p.longest()
 	switch {
 	case len(p.Programs) > 0 && (p.ownWorld() || p.finder.GivesBuffer() || p.finder.ComputesAgent(aside)): // the generated scripts cannot make its environment or agent
 		p.Library, p.chosen, p.Algorithms = keywords.Custom, append(p.chosen, p.Algorithms...), nil
@@ -204,7 +205,7 @@ var (
 func (p *Proposal) reach() {
 	p.own, p.numbers = map[string]bool{}, map[string]bool{}
 	if p.finder.Absent() { // it is unknown what it imports
-		p.own[""] = true
+		p.own[""], p.own[p.Programs[0].File] = true, true
 	}
 	anyFile := p.finder.ReadsSettings() && !p.finder.Absent()
 	p.finder.Led(func(file string, text []byte) {
@@ -241,6 +242,22 @@ func (p *Proposal) ofFirst() {
 	p.Steps = slices.DeleteFunc(p.Steps, func(s Finding) bool {
 		other := slices.ContainsFunc(p.Programs[min(1, len(p.Programs)):], func(other Finding) bool { return other.File == s.File })
 		return !p.numbers[s.Value] && !p.own[s.File] && other || !may(s.File, s.Value)
+	})
+}
+
+// longest puts the largest of the equally clear numbers of steps in the first file first. The others are those of smoke
+// tests.
+func (p *Proposal) longest() {
+	if len(p.Steps) == 0 {
+		return
+	}
+	first := p.Steps[0]
+	n := 0
+	for n < len(p.Steps) && p.Steps[n].File == first.File && p.Steps[n].clear == first.clear && p.Steps[n].times == first.times {
+		n++
+	}
+	slices.SortStableFunc(p.Steps[:n], func(a, b Finding) int {
+		return cmp.Or(len(b.Value)-len(a.Value), strings.Compare(b.Value, a.Value)) // whole numbers
 	})
 }
 
