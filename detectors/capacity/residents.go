@@ -3,6 +3,7 @@ package capacity
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -11,6 +12,7 @@ import (
 // Residents is safe for concurrent use.
 type Residents struct {
 	most int64
+	last atomic.Pointer[list.Element] // the group used last, if no other method has changed the order since
 
 	mu      sync.Mutex
 	order   *list.List // of *resident, the least recently used first
@@ -56,6 +58,7 @@ func (r *Residents) Evicted() int {
 func (r *Residents) Choose(bytes int64) []ingest.Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.last.Store(nil)
 	var chosen []ingest.Group
 	for e := r.order.Front(); e != nil && r.leaving < bytes; e = e.Next() {
 		if m := e.Value.(*resident); !m.leaving {
@@ -78,22 +81,29 @@ func (r *Residents) Full() bool {
 func (r *Residents) Enter(group ingest.Group, bytes int64) *list.Element {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.last.Store(nil)
 	r.bytes += bytes
 	return r.order.PushBack(&resident{group: group, bytes: bytes})
 }
 
-// Use marks a group as the most recently used.
+// Use marks a group as the most recently used. Successive units often belong to the same group, so that case takes no
+// lock.
 func (r *Residents) Use(e *list.Element) {
+	if r.last.Load() == e {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stay(e.Value.(*resident))
 	r.order.MoveToBack(e)
+	r.last.Store(e)
 }
 
 // Yield makes a group the first to leave.
 func (r *Residents) Yield(e *list.Element) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.last.Store(nil)
 	r.order.MoveToFront(e)
 }
 
@@ -130,6 +140,7 @@ func (r *Residents) Leave(e *list.Element) {
 	defer r.mu.Unlock()
 	m := e.Value.(*resident)
 	r.stay(m)
+	r.last.Store(nil)
 	r.bytes -= m.bytes
 	r.order.Remove(e)
 }
