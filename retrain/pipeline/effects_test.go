@@ -59,7 +59,7 @@ func TestSettingsOfAncestorsMayHaveNoEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if card := artefact(t, w, "pipeline/MODEL_CARD.md"); strings.Contains(card, "as seeds") || !strings.Contains(card, "| evaluation | set by the evaluation command |") {
+	if card := artefact(t, w, "pipeline/MODEL_CARD.md"); strings.Contains(card, "the seeds") || !strings.Contains(card, "| evaluation | set by the evaluation command |") {
 		t.Errorf("the card says\n%s", card)
 	}
 }

@@ -169,7 +169,7 @@ func wiredByValues(w *Work, file string) []string {
 // wiredGitLab returns the required lines of the pipeline of GitLab.
 func wiredGitLab(w *Work) string {
 	f := &w.File
-	list := wiredLogin(f, "", "  before_script:\n    # If the base image is private, set BASE_REGISTRY_USER and BASE_REGISTRY_PASSWORD as masked variables of the project.\n    - ") + "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
+	list := wiredLogin(f, "", "  before_script:\n    # If the base image is private, set BASE_REGISTRY_USER and BASE_REGISTRY_PASSWORD as masked project variables.\n    - ") + "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
 	if name, err := quote.Name(f.Policy); err == nil {
 		list += "|    - if: $REWARDWATCH_POLICY && $REWARDWATCH_POLICY != \"" + name + "\"\n      when: never\n"
 	}
@@ -200,7 +200,7 @@ func wiredScript(w *Work, file string) string {
 		"  rm -f \"$token\" \"$token.telemetry\"\n  exit \"$code\"\n}\ntrap finish EXIT\n" +
 		"|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + s.Name + "\" >> \"$WORK/stages.log\"\nrm -f \"$WORK/passed." + s.Name + "\"\n"
 	if w.File.needsRequest() {
-		list += "|if [ -z \"$REQUEST\" ]; then\n  echo \"Skipped: without a retrain request, there is no data to export and to train on.\"\n  exit \"${SKIPPED:-0}\"\nfi\nSERVICE="
+		list += "|if [ -z \"$REQUEST\" ]; then\n  echo \"Skipped: without a retrain request, there is no data to export and train on.\"\n  exit \"${SKIPPED:-0}\"\nfi\nSERVICE="
 	}
 	if !slices.Contains([]string{"export", "train", "evaluate"}, s.Name) {
 		list += "|for before in " + strings.TrimPrefix(strings.Join(names(w)[:i], " "), "export ") + "; do\n"

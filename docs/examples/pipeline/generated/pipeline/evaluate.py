@@ -37,7 +37,7 @@ def episode(act, environment, seed):
 
 
 def interval(means):
-    """Returns the mean over the seeds and its confidence interval by Student's t distribution."""
+    """Returns the mean over the seeds and its confidence interval, using Student's t distribution."""
     mean = statistics.fmean(means)
     half = t.ppf((1 + CONFIDENCE) / 2, len(means) - 1) * statistics.stdev(means) / len(means) ** 0.5
     return {"mean": mean, "low": mean - half, "high": mean + half}

@@ -33,7 +33,7 @@ train | evaluate) resources="--cpus 2 --memory 4g --shm-size 4g" ;;
 *) resources= ;;
 esac
 secrets=
-# Programs such as ssh fail for a user without an entry.
+# Programs such as ssh fail for a user without an entry in /etc/passwd.
 printf 'root:x:0:0::/root:/bin/sh\npipeline:x:%s:%s::/tmp:/bin/sh\n' "$(id -u)" "$(id -g)" > "$work/.passwd"
 # shellcheck disable=SC2086 # $resources and the secrets must be split into words
 exec docker run --rm --network host $resources $secrets --user "$(id -u):$(id -g)" -v "$PWD/$work:/work" ${kept:+-v "$PWD/work/versions:/work/versions"} -v "$PWD/$work/.passwd:/etc/passwd:ro" \

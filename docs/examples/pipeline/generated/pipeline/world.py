@@ -63,7 +63,7 @@ class Seen(gymnasium.ObservationWrapper):
 
 
 def numeric(space):
-    """Returns whether the observations of a space consist of numbers, unlike texts."""
+    """Returns whether the observations of a space consist of numbers, not text."""
     if isinstance(space, gymnasium.spaces.Dict):
         return len(space) > 0 and all(map(numeric, space.values()))
     if isinstance(space, gymnasium.spaces.Tuple):
@@ -73,7 +73,7 @@ def numeric(space):
 
 
 class Numeric(gymnasium.ObservationWrapper):
-    """An environment without the parts of its dictionary observations that are not numeric, such as texts."""
+    """An environment whose dictionary observations lack their non-numeric parts, such as text."""
 
     def __init__(self, environment):
         super().__init__(environment)

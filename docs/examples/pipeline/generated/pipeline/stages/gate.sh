@@ -74,10 +74,10 @@ rm -f "$WORK/passed.gate"
 
 VERSION=$(cat "$WORK/version")
 export VERSION
-# Continue only if every earlier stage of this run passed this version.
+# Continue only if this version passed every earlier stage of this run.
 for before in train evaluate; do
   if [ "$(cat "$WORK/passed.$before" 2> /dev/null)" != "$VERSION, $REQUEST, $RUN" ]; then
-    echo "The stage $before did not pass version $VERSION in this run. Start a new run." >&2
+    echo "Version $VERSION did not pass stage $before in this run. Start a new run." >&2
     exit 1
   fi
 done
