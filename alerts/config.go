@@ -24,7 +24,7 @@ type AlertmanagerConfig struct {
 	TLS          ingest.Certificates `yaml:"tls"`           // for Alertmanagers over HTTPS; files that change are read again
 	TokenFile    string              `yaml:"token_file"`    // bearer token
 	Username     string              `yaml:"username"`      // user name for basic authentication
-	PasswordFile string              `yaml:"password_file"` // password of that user
+	PasswordFile string              `yaml:"password_file"` // password for that user
 }
 
 // DefaultAlertmanagerConfig returns a configuration that pushes nothing.

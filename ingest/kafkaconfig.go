@@ -68,7 +68,7 @@ type SASLConfig struct {
 	TokenFile    string `yaml:"token_file"`     // token for `OAUTHBEARER`
 	KeytabFile   string `yaml:"keytab_file"`    // keytab for `GSSAPI`, with the key of the principal
 	KRB5ConfFile string `yaml:"krb5_conf_file"` // Kerberos configuration for `GSSAPI` (default: `/etc/krb5.conf`)
-	ServiceName  string `yaml:"service_name"`   // service in the principals of the brokers, for `GSSAPI` (default: `kafka`)
+	ServiceName  string `yaml:"service_name"`   // service name in the brokers' principals, for `GSSAPI` (default: `kafka`)
 }
 
 // DefaultKafkaConfig returns a configuration that reads the topic agent-telemetry from a broker on this machine.

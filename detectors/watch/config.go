@@ -29,11 +29,11 @@ type Config struct {
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
 	Guards       Guards         `yaml:"guards" json:"-"`
-	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome rated by people, the label with the rater (`labels.<name>`), whose usual level is subtracted from the ratings
+	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome rated by people, the label that identifies the rater (`labels.<name>`). Each rater's usual level is subtracted from the ratings
 	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
 	Tenant       Budget         `yaml:"-" json:",omitzero"`        // the same of the budget of its tenant
 	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: `frozen`, `versions` (each version is frozen) or `continuous`. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
-	Zone         string         `yaml:"zone" json:",omitzero"`     // time zone of the hours, days and weekends that behavior follows, such as `Europe/Berlin` (default: `UTC`)
+	Zone         string         `yaml:"zone" json:",omitzero"`     // time zone for hourly, daily and weekend patterns in behavior, such as `Europe/Berlin` (default: `UTC`)
 	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new `policy_version`: `compare` keeps the baseline, and `rebaseline` replaces it once the baseline of the new version is complete
 }
 
@@ -43,7 +43,7 @@ type BaselineConfig struct {
 	Units   int            `yaml:"units"`                   // number of episodes in an accepted baseline. A warm-up collects up to six times as many to cover two days, or two weeks if days differ
 	File    string         `yaml:"file"`                    // recorded telemetry, with `from: file`
 	Offsets []ingest.Range `yaml:"offsets"`                 // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
-	Blocks  bool           `yaml:"blocks" json:",omitzero"` // judge frequent one-step episodes in blocks: less CPU, but a baseline takes up to 64 times as many episodes
+	Blocks  bool           `yaml:"blocks" json:",omitzero"` // judge frequent one-step episodes in blocks. This uses less CPU, but a baseline requires up to 64 times as many episodes
 }
 
 // Budget configures the average number of false alarms that a policy may raise.
@@ -289,7 +289,7 @@ func (b BaselineConfig) checkRange(i int, r ingest.Range, report func(path, msg 
 	}
 	for _, other := range b.Offsets[:i] {
 		if other.Topic == r.Topic && other.Partition == r.Partition && other.First <= r.Last && r.First <= other.Last {
-			report(at, "overlaps another range, so its episodes would count twice")
+			report(at, "overlaps another range, so its episodes would be counted twice")
 		}
 	}
 }

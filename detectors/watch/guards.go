@@ -29,7 +29,7 @@ type GuardLimit struct {
 	Range        ActionRange `yaml:"range"`         // count steps with a numeric action outside this range
 	Outcome      string      `yaml:"outcome"`       // add up this outcome, from 0 to 1, over the steps, such as a cost or whether the step explored
 	ReturnBelow  Bound       `yaml:"return_below"`  // count episodes with a lower return
-	LargestShare bool        `yaml:"largest_share"` // count steps with the action that is the most frequent one so far
+	LargestShare bool        `yaml:"largest_share"` // count steps with the most frequent action so far
 	Entropy      float64     `yaml:"entropy"`       // minimum action entropy, in nats
 	Causes       []string    `yaml:"causes"`        // trip if an incident has one of these causes, such as `reward_hacking`
 
@@ -43,8 +43,8 @@ type GuardLimit struct {
 // ActionRange is the allowed range of a numeric action, including both ends. Set `min`, `max` or both.
 type ActionRange struct {
 	Signal string  `yaml:"signal"` // `action`, or `action.<i>` for a component of an array (default: `action`)
-	Min    float64 `yaml:"min"`    // smallest allowed value. Without it, any smaller value is allowed
-	Max    float64 `yaml:"max"`    // largest allowed value. Without it, any larger value is allowed
+	Min    float64 `yaml:"min"`    // smallest allowed value (default: no lower limit)
+	Max    float64 `yaml:"max"`    // largest allowed value (default: no upper limit)
 }
 
 // States that a guard can trip to, and what agents can do in silence.

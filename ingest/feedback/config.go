@@ -16,8 +16,8 @@ import (
 type Config struct {
 	Key      string             `yaml:"key"`      // field that a decision and its feedback share: `episode_id`, `agent_id` or `labels.<name>`
 	Window   model.Duration     `yaml:"window"`   // how long to wait for feedback before the decision is judged
-	Horizons []model.Duration   `yaml:"horizons"` // shorter times, ascending, after which decisions are also judged with the feedback so far, as a group with the label `horizon`
-	Default  map[string]float64 `yaml:"default"`  // `reward`, `outcome.<name>` or `reward_component.<name>` of decisions without feedback
+	Horizons []model.Duration   `yaml:"horizons"` // shorter waits, in ascending order, after which decisions are also judged with the feedback received so far, in a group with the label `horizon`
+	Default  map[string]float64 `yaml:"default"`  // values of `reward`, `outcome.<name>` or `reward_component.<name>` for decisions without feedback
 }
 
 // Enabled reports whether decisions are joined with feedback.

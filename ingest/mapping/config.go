@@ -33,7 +33,7 @@ type Condition struct {
 	Source `yaml:",inline"`
 
 	In     []Literal       `yaml:"in"`     // accepted values
-	NotIn  []Literal       `yaml:"not_in"` // rejected values. A missing value is accepted
+	NotIn  []Literal       `yaml:"not_in"` // values to reject. A missing value is accepted
 	Exists json.RawMessage `yaml:"exists"` // whether a value other than `null` must exist
 }
 
@@ -43,8 +43,8 @@ type Field struct {
 
 	Value   json.RawMessage            `yaml:"value"`   // constant
 	Default json.RawMessage            `yaml:"default"` // value to use if missing or `null`
-	Choices map[string]json.RawMessage `yaml:"choices"` // replacements for certain values
-	Scale   float64                    `yaml:"scale"`   // factor for numbers (0 means 1)
+	Choices map[string]json.RawMessage `yaml:"choices"` // map from values in the record to their replacements
+	Scale   float64                    `yaml:"scale"`   // factor by which numbers are multiplied (0 means 1)
 	Unit    string                     `yaml:"unit"`    // unit of a numeric `ts`: `s`, `ms`, `us` or `ns` (by default, inferred from its size)
 	Zone    string                     `yaml:"zone"`    // time zone of a `ts` without an offset, such as `UTC` or `Europe/Berlin`. Also allows other forms of ISO 8601 and `DD.MM.YYYY`
 	Last    bool                       `yaml:"last"`    // set only for the last event of `each` or `columns`

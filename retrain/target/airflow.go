@@ -20,7 +20,7 @@ type Airflow struct {
 	URL          string `yaml:"url"`           // base URL of the web server, without `/api`
 	Version      int    `yaml:"version"`       // 2 or 3
 	User         string `yaml:"user"`          // user who can trigger the DAG
-	PasswordFile string `yaml:"password_file"` // password of the user
+	PasswordFile string `yaml:"password_file"` // password for the user
 	TokenFile    string `yaml:"token_file"`    // bearer token, instead of user and password
 }
 

@@ -10,7 +10,7 @@ import (
 // Jenkins is a Jenkins server with the Generic Webhook Trigger plugin.
 type Jenkins struct {
 	URL       string `yaml:"url"`        // URL, with `/generic-webhook-trigger/invoke`
-	TokenFile string `yaml:"token_file"` // token of the jobs
+	TokenFile string `yaml:"token_file"` // token that the jobs expect
 }
 
 func (j Jenkins) given() bool     { return j != Jenkins{} }

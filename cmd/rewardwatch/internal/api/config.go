@@ -19,7 +19,7 @@ type Config struct {
 	StatusTokenFile    string   `yaml:"status_token_file"`    // bearer token that only permits jobs to report progress
 	TelemetryTokenFile string   `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
 	ExternalURL        string   `yaml:"external_url"`         // public URL of the service, such as `https://rewardwatch.example` (required for links in alerts and for approvals)
-	AdminListen        string   `yaml:"admin_listen"`         // `host:port` of the profiler (pprof), which requires a token or login of an admin. Without tokens, only programs on the same machine can use it
+	AdminListen        string   `yaml:"admin_listen"`         // `host:port` of the profiler (pprof), which requires the token or login of an admin. Without tokens, only programs on the same machine can use it
 	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file, in the format of the Prometheus exporter-toolkit: TLS, client certificates and passwords
 	AuditLog           string   `yaml:"audit_log"`            // file to which all changes are appended, including failed attempts
 	AuditTopic         string   `yaml:"audit_topic"`          // existing topic on the brokers in `ingest.kafka` to which audit log entries are sent
