@@ -295,7 +295,7 @@ func policyReward(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Reward over time", "metrics.md",
 		lines("Mean reward per step", "Sum of all rewards, divided by their number.", "short",
 			query{expr: "(" + positive + " - " + negative + ") / (" + count + " > 0)", legend: s.legend()}).AxisLabel("Reward").NoValue(noRewards),
-		lines("Positive and negative rewards", "Sums of the positive and of the negative rewards per second.", "short",
+		lines("Positive and negative rewards", "Sum of positive rewards and sum of negative rewards, per second.", "short",
 			query{expr: positive, legend: s.legend() + " positive"},
 			query{expr: "-" + negative, legend: s.legend() + " negative"}).AxisSoftMin(0).AxisSoftMax(1).AxisLabel("Reward per second").NoValue(noRewards))
 }

@@ -36,7 +36,7 @@ func ReadSecretFile(file string) (string, error) {
 		return "", err
 	}
 	if len(text) > maxSecretFile {
-		return "", fmt.Errorf("%s has more than %d bytes, so it is not a secret", file, maxSecretFile)
+		return "", fmt.Errorf("%s is larger than %d bytes, so it is not a secret", file, maxSecretFile)
 	}
 	return string(text), nil
 }

@@ -100,7 +100,7 @@ func (d *Desk) IsReportToken(ctx context.Context, id, token string) (bool, error
 func reportTokenOf(ctx context.Context, l *ledger.Ledger, id string) (string, error) {
 	key, err := l.MakeLinkKey(ctx)
 	if err != nil {
-		return "", fmt.Errorf("make the token for reports of %s: %w", id, err)
+		return "", fmt.Errorf("create the report token for %s: %w", id, err)
 	}
 	return reportToken(key, id), nil
 }

@@ -112,7 +112,7 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 			[]string{"policy", "request", "statistic", "signal", "comparison", "state"}, nil),
 		lastObserved: prometheus.NewDesc(MetricLastObserved, "Value observed for the last delivered retraining, once its outcome is known.",
 			[]string{"policy", "request"}, nil),
-		lastStep: prometheus.NewDesc(MetricLastStep, "When the last request of a policy entered each of its states, in Unix time, and by whom.",
+		lastStep: prometheus.NewDesc(MetricLastStep, "Unix time at which the last request of a policy entered each state, and who caused it.",
 			[]string{"policy", "request", "kind", "step", "by"}, nil),
 		retrying:    prometheus.NewDesc(MetricRetrying, "Requests whose delivery failed at least once and will be retried.", []string{"target"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can request another retraining from the target.", []string{"policy", "target"}, nil),

@@ -462,7 +462,7 @@ func testStepsOfTheLastRequest(t *testing.T, on storage) {
 			t.Helper()
 			want := ""
 			if len(lines) > 0 {
-				want = "# HELP " + MetricLastStep + " When the last request of a policy entered each of its states, in Unix time, and by whom.\n# TYPE " + MetricLastStep + " gauge\n"
+				want = "# HELP " + MetricLastStep + " Unix time at which the last request of a policy entered each state, and who caused it.\n# TYPE " + MetricLastStep + " gauge\n"
 			}
 			for _, line := range lines {
 				want += MetricLastStep + "{" + line + "\n"

@@ -138,7 +138,7 @@ func (d *Desk) keep(ctx context.Context, a *appointment, slot time.Time) error {
 		}, now)
 	})
 	if err != nil {
-		return fmt.Errorf("consider %s: %w", origin, err)
+		return fmt.Errorf("decide whether %s triggers a retraining: %w", origin, err)
 	}
 	return nil
 }

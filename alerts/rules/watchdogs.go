@@ -223,7 +223,7 @@ func auditLogNotSent(unsent string) rule {
 
 func clockJumped() rule {
 	const (
-		summary     = "The system clock of a machine has changed"
+		summary     = "The system clock of a machine has jumped"
 		description = "Cooldowns, mutes and the order of episodes (or blocks) from several partitions depend on the clock, and may be off by the size of the change."
 	)
 	return rule{

@@ -67,7 +67,7 @@ func parseKey(key []byte) (scope string, r record, err error) {
 		}
 	}
 	if r.epoch == math.MaxUint64 {
-		return "", record{}, errors.New("its epoch is the largest possible")
+		return "", record{}, errors.New("its epoch has reached its maximum")
 	}
 	return string(parts[0]), r, nil
 }

@@ -76,8 +76,8 @@ func (c *brokers) refuseCompaction(ctx context.Context) bool {
 		return false
 	}
 	if ctx.Err() == nil {
-		c.opts.Log.Warn().Err(err).Msg("failed to check whether the topic is compacted: allow DescribeConfigs on it; " +
-			"until then, compaction is only detected by missing records")
+		c.opts.Log.Warn().Err(err).Msg("failed to check whether the topic is compacted: grant DescribeConfigs on it; " +
+			"until then, compaction is detected only when records are missing")
 	}
 	return ctx.Err() == nil
 }

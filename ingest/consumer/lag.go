@@ -186,7 +186,7 @@ func newCollector(b *board) *collector {
 		nextOffset: prometheus.NewDesc(ingest.MetricNextOffset,
 			"Next offset to read, or -1 if it is not known yet.", partition, nil),
 		headroom: prometheus.NewDesc(ingest.MetricHeadroom,
-			"Records before the first unread one that retention has not removed yet.", partition, nil),
+			"Records that have been read, but not yet removed by retention.", partition, nil),
 		checkpointAge: prometheus.NewDesc(ingest.MetricCheckpointAge,
 			"Age of the oldest checkpoint of the assigned partitions.", nil, nil),
 	}

@@ -167,7 +167,7 @@ rewardwatch_next_offset{partition="0",topic="telemetry"} 9
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
 rewardwatch_partitions{kind="existing",topic="telemetry"} 1
-# HELP rewardwatch_retention_headroom_records Records before the first unread one that retention has not removed yet.
+# HELP rewardwatch_retention_headroom_records Records that have been read, but not yet removed by retention.
 # TYPE rewardwatch_retention_headroom_records gauge
 rewardwatch_retention_headroom_records{partition="0",topic="telemetry"} 9
 `, ingest.MetricLagRecords, ingest.MetricLagSeconds, ingest.MetricDeadLettersLost, ingest.MetricDeadLetters, ingest.MetricEvents,

@@ -22,7 +22,7 @@ const watch = 2 * time.Second
 var (
 	// ErrUnfit means that the topic would lose or delay telemetry.
 	ErrUnfit = errors.New("the settings of the topic in ingest.kafka.repartition_topic are not suitable for telemetry")
-	// ErrOtherWay means that events would count twice if they were forwarded as configured now.
+	// ErrOtherWay means that events would be counted twice if they were forwarded as configured now.
 	ErrOtherWay = errors.New("cannot change how telemetry is repartitioned")
 )
 
@@ -123,7 +123,7 @@ func (w *Writer) check(ctx context.Context) error {
 		return err
 	}
 	if least := int64(Largest(w.Kafka.MaxMessage)); largest < least {
-		return fmt.Errorf("%w: max.message.bytes is %d, but a record can have %d bytes; to fix this, run: %s",
+		return fmt.Errorf("%w: max.message.bytes is %d, but a record can be up to %d bytes long; to fix this, run: %s",
 			ErrUnfit, largest, least, w.command(fmt.Sprint("max.message.bytes=", least)))
 	}
 	kept, err := w.topic.Number(ctx, "retention.ms")

@@ -159,7 +159,7 @@ func (w *Writer) way() way { return way{w.Topic, len(w.queues), w.Keys} }
 // refuseWay stops the reading, because events that an interrupted process has forwarded would be forwarded again to
 // other partitions. Readers recognize repeated events only in the same partition.
 func (w *Writer) refuseWay(s *source, before way) error {
-	err := fmt.Errorf("%w: %s was repartitioned %s, but the configuration now says %s. The last shutdown was not clean, so events after the last checkpoint may already be in the topic. Start and stop the service once with the previous setting, or move the checkpoints partition-%s-* aside: reading then continues at the committed offsets of group %s, and those events count twice",
+	err := fmt.Errorf("%w: %s was repartitioned %s, but the configuration now says %s. The last shutdown was not clean, so events after the last checkpoint may already be in the topic. Start and stop the service once with the previous setting, or move the checkpoints partition-%s-* aside: reading then continues at the committed offsets of group %s, and those events are counted twice",
 		ErrOtherWay, s.names[0], before, w.way(), w.Sources[0], w.Kafka.Group)
 	w.end(err)
 	return err

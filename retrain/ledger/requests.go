@@ -234,7 +234,7 @@ func scanRequest(rows *sql.Rows) (Request, error) {
 		Data json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(body, &message); err != nil {
-		return Request{}, fmt.Errorf("body of %s: %w", r.ID, err)
+		return Request{}, fmt.Errorf("read the body of %s: %w", r.ID, err)
 	}
 	r.Order = message.Data
 	return r, nil

@@ -122,7 +122,7 @@ var (
 	errInUse = errors.New("another process uses it; give each instance its own ledger, or share one on PostgreSQL")
 	// errDamaged means that nothing in the ledger can be relied on.
 	errDamaged = errors.New("the file is damaged; stop the service and restore a backup, or move the file aside to start " +
-		"with an empty ledger, without the open requests, cooldowns and approvals")
+		"with an empty ledger, which loses the open requests, cooldowns and approvals")
 )
 
 // damaged reports whether the file is not a database, or one with inconsistent content.

@@ -129,11 +129,11 @@ func termsOf(request string, body []byte) (recipe.Terms, error) {
 		Data json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(body, &message); err != nil {
-		return recipe.Terms{}, fmt.Errorf("body of %s: %w", request, err)
+		return recipe.Terms{}, fmt.Errorf("read the body of %s: %w", request, err)
 	}
 	terms, err := recipe.ReadTerms(message.Data)
 	if err != nil {
-		return recipe.Terms{}, fmt.Errorf("body of %s: %w", request, err)
+		return recipe.Terms{}, fmt.Errorf("read the body of %s: %w", request, err)
 	}
 	return terms, nil
 }

@@ -36,7 +36,7 @@ func Load(file string) ([]byte, error) {
 		return nil, err
 	}
 	if len(text) > MaxSize {
-		return nil, fmt.Errorf("it has %d bytes, and the limit is %d", max(info.Size(), MaxSize+1), MaxSize)
+		return nil, fmt.Errorf("it is %d bytes long, but the limit is %d", max(info.Size(), MaxSize+1), MaxSize)
 	}
 	return text, nil
 }

@@ -173,7 +173,7 @@ func (r *receiver) run(ctx context.Context) {
 func (r *receiver) makeTopic(ctx context.Context) {
 	topic, err := kafkalog.Open(r.Kafka.Config(), r.Kafka.Topic, r.log)
 	if err != nil {
-		r.log.Error().Err(err).Str("target", r.Name).Msg("failed to inspect the topic for guard states")
+		r.log.Error().Err(err).Str("target", r.Name).Msg("failed to inspect the guard state topic")
 		return
 	}
 	defer func() { _ = topic.Close() }()
@@ -188,10 +188,10 @@ func (r *receiver) makeTopic(ctx context.Context) {
 	}
 	switch {
 	case err != nil:
-		r.log.Warn().Err(err).Str("target", r.Name).Msg("failed to create or read the topic for guard states: create it with cleanup.policy=compact")
+		r.log.Warn().Err(err).Str("target", r.Name).Msg("failed to create or read the guard state topic: create it with cleanup.policy=compact")
 	case !strings.Contains(policy, "compact"):
 		r.log.Warn().Str("target", r.Name).Str("topic", r.Kafka.Topic).Str("cleanup_policy", policy).
-			Msg("the topic for guard states is not compacted: agents that start later may not find the state of their policy")
+			Msg("the guard state topic is not compacted: agents that start later may not find the state of their policy")
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 var (
 	errNotLocal = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
 		"on the same machine can do so. They must use a loopback address and Content-Type: application/json or application/x-ndjson")
-	errNotHere = errors.New("profiles require a token of an admin: set http.token_file in the configuration. Without a token, only programs on the " +
+	errNotHere = errors.New("profiles require an admin token: set http.token_file in the configuration. Without a token, only programs on the " +
 		"same machine can read them, at a loopback address")
 	errRole = errors.New("the role of this token does not permit the request")
 	// errUnchecked is that the ledger, which knows the tokens of requests, cannot be read.

@@ -50,8 +50,8 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults apply if not set")
 	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has more than one topic")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
-	cmd.Flags().Float64Var(&o.seconds, "seconds", 20, "approximate measuring time per policy; longer is more accurate")
-	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the random numbers; the same seed yields the same results")
+	cmd.Flags().Float64Var(&o.seconds, "seconds", 20, "approximate time to spend on each policy; more time yields more accurate results")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "random seed; the same seed yields the same results")
 	return cmd
 }
 

@@ -192,7 +192,7 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job produced")
 	cmd.Flags().StringVar(&body.Error, "error", "", "reason for the failure")
 	cmd.Flags().StringVar(&logFile, "log-file", "", "file with the job's output; its last part is stored with the request")
-	cmd.Flags().StringVar(&body.By, "by", "", "who reports the status (default "+wire.ByJob+")")
+	cmd.Flags().StringVar(&body.By, "by", "", "name of the person or program that reports the status (default "+wire.ByJob+")")
 	return cmd
 }
 

@@ -45,10 +45,10 @@ func (c *Client) Flags(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&c.server, "server", "http://"+names.LocalAddress, "URL of the service")
 	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with a bearer token for the service (such as http.token_file); required for changes and links")
 	cmd.PersistentFlags().StringVar(&c.user, "user", "", "user name from the service's web configuration file (http.web_config_file)")
-	cmd.PersistentFlags().StringVar(&c.password, "password-file", "", "file with the password of --user")
+	cmd.PersistentFlags().StringVar(&c.password, "password-file", "", "file with the password for --user")
 	cmd.PersistentFlags().StringVar(&c.ca, "ca-file", "", "file with the service's CA certificate, if the system does not trust it")
 	cmd.PersistentFlags().StringVar(&c.cert, "cert-file", "", "file with the client certificate, if the service requires one")
-	cmd.PersistentFlags().StringVar(&c.key, "key-file", "", "file with the key of --cert-file")
+	cmd.PersistentFlags().StringVar(&c.key, "key-file", "", "file with the private key for --cert-file")
 }
 
 // Get reads a path of the API.

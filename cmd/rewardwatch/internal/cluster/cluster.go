@@ -233,7 +233,7 @@ func (c *Cluster) checkUnits(ctx context.Context) error {
 		return err
 	}
 	if largest < kafkalog.MaxBatch {
-		return fmt.Errorf("%w: max.message.bytes is %d, but a unit can have %d bytes; to fix this, run: %s",
+		return fmt.Errorf("%w: max.message.bytes is %d, but a unit can be up to %d bytes long; to fix this, run: %s",
 			ErrUnitsTopicUnfit, largest, kafkalog.MaxBatch, c.unitsCommand(fmt.Sprint("max.message.bytes=", kafkalog.MaxBatch)))
 	}
 	kept, err := c.Units.Number(ctx, "retention.ms")

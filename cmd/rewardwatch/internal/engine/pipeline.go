@@ -114,7 +114,7 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		}),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: names.MetricUnitsDropped, Help: "Episodes or blocks that were not judged."}, []string{"reason"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Episodes or blocks waiting to be judged."}, []string{"reason"}),
-		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "Time when the state of a policy was last saved, in Unix time."}),
+		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "Unix time at which policy state was last saved."}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: names.MetricUnitDelay, Help: "Time from the last event of an episode or block until it is judged.",
 			Buckets: []float64{.05, .2, 1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
@@ -153,7 +153,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Number of monitored policies."},
 		func() float64 { return float64(len(p.All())) }))
 	reg.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Disk space used for episodes or blocks that may not be in two saves yet."},
+		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Disk space used by episodes or blocks that two saves may not cover yet."},
 		func() float64 { return float64(p.kept.logged()) }))
 	for reason, refused := range refusals(p.tenants.Limits()) {
 		reg.MustRegister(prometheus.NewCounterFunc(

@@ -53,7 +53,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd.Flags().StringVar(&o.propose, "propose", "", "new file to write the proposed configuration to")
 	cmd.Flags().StringSliceVar(&o.brokers, "brokers", nil, "Kafka brokers as host:port, overriding those in the configuration")
 	cmd.Flags().StringVar(&o.registry, "registry", "", "schema registry URL, for messages in Confluent's wire format")
-	cmd.Flags().Int64Var(&o.records, "records", 200_000, "number of newest messages of a topic to read; 0 for all")
+	cmd.Flags().Int64Var(&o.records, "records", 200_000, "number of most recent messages to read from each topic; 0 for all")
 	return cmd
 }
 

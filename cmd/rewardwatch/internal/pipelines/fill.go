@@ -41,8 +41,8 @@ func newAcceptCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "accept -o DIRECTORY FILE [NAME...]",
-		Short: "Write what fill proposed into the generated files",
-		Long: "Writes the proposals of fill between the keep markers of the generated files, where generate does not change them, and prints\n" +
+		Short: "Write the proposals made by fill into the generated files",
+		Long: "Writes the proposals made by fill between the keep markers of the generated files, which generate does not change, and prints\n" +
 			"what changed. Without names, accepts all proposals. Does not call the model. Exits with 2 if a proposal cannot be accepted.",
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
