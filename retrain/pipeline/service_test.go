@@ -16,7 +16,7 @@ func TestStagesReachTheServiceByDefault(t *testing.T) {
 		"pipeline/kubernetes.yaml":               "- name: REWARDWATCH_SERVICE\n              value: http://rewardwatch:9464\n",
 		"pipeline/kubeflow.yaml":                 "- name: REWARDWATCH_SERVICE\n            value: http://rewardwatch:9464\n",
 		".github/workflows/retrain-cartpole.yml": "  REWARDWATCH_SERVICE: ${{ vars.REWARDWATCH_SERVICE }}\n",
-		".gitlab-ci.yml":                         "# Set REWARDWATCH_SERVICE, the URL of Rewardwatch, as a variable",
+		".gitlab-ci.yml":                         "# Set REWARDWATCH_SERVICE, the URL of Rewardwatch, as a project variable",
 		"pipeline/stages/gate.sh":                "SERVICE=${REWARDWATCH_SERVICE:-'http://127.0.0.1:9464'}\n",
 	} {
 		if text := artefact(t, w, file); !strings.Contains(text, want) {
