@@ -263,6 +263,6 @@ func unmovedWords(f factor.Factor) string {
 	case factor.Dynamics:
 		return "the environment responds as before"
 	default:
-		return "the same steps earn the same rewards as before"
+		return "the same steps yield the same rewards as before"
 	}
 }

@@ -49,27 +49,27 @@ func TestWordsOfLaws(t *testing.T) {
 	}{
 		"a policy of categories": {judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 1.26}, chose), []string{
 			"in the same situations, the policy chose right 31% of the time, compared with 12% before (by 1.3 standard deviations)",
-			"the environment responds as before", "the same steps earn the same rewards as before",
+			"the environment responds as before", "the same steps yield the same rewards as before",
 		}},
 		"a policy of numbers, so far": {judged(49, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: -2}, set), []string{
 			"from 49 units so far: in the same situations, action.1 is 1.5 on average, compared with -0.25 before (by 2.0 standard deviations)",
-			"the environment responds as before", "the same steps earn the same rewards as before",
+			"the environment responds as before", "the same steps yield the same rewards as before",
 		}},
 		"a world": {judged(50, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, answer), []string{
 			"after the same actions in the same situations, observation.speed changes by -0.5 on average, compared with 0.0123 before (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the same steps yield the same rewards as before",
 		}},
 		"a world that ends sooner": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, ends), []string{
 			"after the same actions in the same situations, the episode ends 20% of the time, compared with 1% before (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the same steps yield the same rewards as before",
 		}},
 		"a world whose errors average out": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, elsewhere), []string{
 			"the same actions in the same situations change observation.speed differently (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the same steps yield the same rewards as before",
 		}},
 		"a policy that explores": {judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 3}, varies), []string{
 			"in the same situations, action has a different spread (by 3.0 standard deviations)",
-			"the environment responds as before", "the same steps earn the same rewards as before",
+			"the environment responds as before", "the same steps yield the same rewards as before",
 		}},
 		"a noisy reward": {judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 3}, pays), []string{
 			"the same steps earn different rewards (by 3.0 standard deviations)",
@@ -77,15 +77,15 @@ func TestWordsOfLaws(t *testing.T) {
 		}},
 		"starts with an example": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, begins), []string{
 			"episodes start with observation.x at 2 on average, compared with 0 before (by 2.0 standard deviations)",
-			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the environment responds as before", "the same steps yield the same rewards as before",
 		}},
 		"starts of another spread": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, spread), []string{
 			"episodes start with a different spread in observation.x (by 2.0 standard deviations)",
-			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the environment responds as before", "the same steps yield the same rewards as before",
 		}},
 		"other starts": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}), []string{
 			"episodes start in different situations (by 2.0 standard deviations)",
-			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the environment responds as before", "the same steps yield the same rewards as before",
 		}},
 		"a reward": {judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: -5}, earns), []string{
 			"the same steps earn 0.7 on average, compared with 1 before (by 5.0 standard deviations)",
@@ -98,22 +98,22 @@ func TestWordsOfLaws(t *testing.T) {
 		"a noisy sensor": {broken(factor.Noisy), []string{
 			"observations fluctuate at random from step to step, as with a noisy sensor",
 			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the same steps yield the same rewards as before",
 		}},
 		"a late sensor": {broken(factor.Delayed), []string{
 			"observations respond to the action before the last one, so they arrive late",
 			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the same steps yield the same rewards as before",
 		}},
 		"a dead sensor": {broken(factor.Stuck), []string{
 			"an observation that varied is now constant",
 			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the same steps yield the same rewards as before",
 		}},
 		"a shifted sensor": {broken(factor.Shifted), []string{
 			"the same observations have different consequences, as with a sensor that is shifted or scaled",
 			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
+			"the policy acts as before in the same situations", "the same steps yield the same rewards as before",
 		}},
 	} {
 		f := drift("return", 100)

@@ -130,7 +130,7 @@ func (t *trial) compare(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 	}
 	effect, width := c.measured(q, judged)
 	low, high := side*effect-width, side*effect+width
-	words += fmt.Sprintf(", by %+.2f baseline SD (%+.2f to %+.2f)", effect, effect-width, effect+width)
+	words += fmt.Sprintf("; change: %+.2f baseline SD (%+.2f to %+.2f)", effect, effect-width, effect+width)
 	switch {
 	case low >= -detectors.EquivalenceMargin && high <= detectors.EquivalenceMargin:
 		return finding.Same, words

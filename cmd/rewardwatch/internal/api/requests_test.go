@@ -122,8 +122,8 @@ func TestPeopleAndJobsChangeRequests(t *testing.T) {
 		"reject too late":    {ledger.StateMet, "reject", who, 409, `"state":"met"}`, "", "", ""},
 		"resend":             {ledger.StateDeadLetter, "resend", who, 200, `"state":"open"`, ledger.StateOpen, "alice", "new prices"},
 		"resend what runs":   {ledger.StateRunning, "resend", who, 409, `"state":"running"}`, "", "", ""},
-		"nobody":             {ledger.StateAwaitingApproval, "approve", `{"by":" ","why":"x"}`, 400, "by must have 1 to 200 characters", "", "", ""},
-		"no reason":          {ledger.StateAwaitingApproval, "reject", `{"by":"alice"}`, 400, "why must have 1 to 1000 characters", "", "", ""},
+		"nobody":             {ledger.StateAwaitingApproval, "approve", `{"by":" ","why":"x"}`, 400, "by must be 1 to 200 characters long", "", "", ""},
+		"no reason":          {ledger.StateAwaitingApproval, "reject", `{"by":"alice"}`, 400, "why must be 1 to 1000 characters long", "", "", ""},
 		"unknown field":      {ledger.StateAwaitingApproval, "approve", `{"by":"alice","why":"x","state":"met"}`, 400, "unknown field", "", "", ""},
 		"field of another":   {ledger.StateAwaitingApproval, "approve", `{"by":"alice","why":"x","for":"4h"}`, 400, "unexpected keys: until and for", "", "", ""},
 		"no JSON":            {ledger.StateAwaitingApproval, "approve", `by=alice`, 400, "the body is not a valid JSON object", "", "", ""},
@@ -528,8 +528,8 @@ func TestDecidePage(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nobody":        {map[string]string{"by": " "}, 400, "your name must have 1 to 200 characters"},
-		"no reason":     {map[string]string{"why": ""}, 400, "the reason must have 1 to 1000 characters"},
+		"nobody":        {map[string]string{"by": " "}, 400, "your name must be 1 to 200 characters long"},
+		"no reason":     {map[string]string{"why": ""}, 400, "the reason must be 1 to 1000 characters long"},
 		"no decision":   {map[string]string{"decision": ""}, 400, "one of approve, reject"},
 		"other":         {map[string]string{"decision": "resend"}, 400, "one of approve, reject"},
 		"no token":      {map[string]string{"token": ""}, 403, "Invalid link: it was not created by this service."},

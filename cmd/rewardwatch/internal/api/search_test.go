@@ -103,8 +103,8 @@ func TestPeopleAskForRetrainings(t *testing.T) {
 	}{
 		"again":           {body(`,"id":"one"`), 200, q.ID},
 		"another":         {body(""), 409, "unfinished request: " + q.ID},
-		"nobody":          {`{"policy":"p","recipe":"ranker","target":"trainer","why":"x"}`, 400, "by must have 1 to"},
-		"long id":         {body(`,"id":"` + strings.Repeat("x", 201) + `"`), 400, "id must have 1 to"},
+		"nobody":          {`{"policy":"p","recipe":"ranker","target":"trainer","why":"x"}`, 400, "by must be 1 to"},
+		"long id":         {body(`,"id":"` + strings.Repeat("x", 201) + `"`), 400, "id must be 1 to"},
 		"no incident":     {body(`,"incident":"none"`), 404, "incident not found"},
 		"no recipe":       {strings.Replace(body(""), "ranker\",\"target", "none\",\"target", 1), 400, "unknown recipe"},
 		"other policy":    {strings.Replace(body(`,"incident":"`+incident.ID+`"`), incident.Group.Policy, "other", 1), 400, "the incident belongs to policy"},

@@ -38,8 +38,8 @@ func TestDemoFollowsItsRetrainingToItsOutcome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
-	code, said := keptDemo(t, "100ms", map[string]string{"The retrain request": "approve"}, "The outcome of the retraining is ")
-	if code != 0 || !strings.Contains(said, "\nThe outcome of the retraining is met: ") {
+	code, said := keptDemo(t, "100ms", map[string]string{"The retrain request": "approve"}, "Outcome of the retraining: ")
+	if code != 0 || !strings.Contains(said, "\nOutcome of the retraining: met. ") {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
 }

@@ -88,7 +88,7 @@ func TestReplayReportOfHealthyTelemetry(t *testing.T) {
 	f := newFleet(3, 2)
 	f.episodes(300)
 	code, page := replayReport(t, f)
-	if code != exitFine || !strings.Contains(page, "<p>No alarms.</p>") || !strings.Contains(page, "<polyline") {
+	if code != exitFine || !strings.Contains(page, "<p>No incidents.</p>") || !strings.Contains(page, "<polyline") {
 		t.Errorf("exit %d: %s", code, page)
 	}
 }

@@ -15,8 +15,8 @@ func newRulesCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules -o DIR",
 		Short: "Write Prometheus recording and alerting rules, and promtool tests for them",
-		Long: "Writes Prometheus recording and alerting rules, and promtool tests for them. If the configuration pushes to Alertmanager, the " +
-			"alerts for drift and telemetry faults are omitted, because otherwise each would page twice.",
+		Long: "Writes Prometheus recording and alerting rules, and promtool tests for them. If alerts.alertmanager is set, omits the " +
+			"alerts for drift and telemetry faults, because otherwise each would notify you twice.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return writeRules(c, dir, config) },
 	}

@@ -156,8 +156,8 @@ func (c *Console) askPart(policy string, f actForm) *askPart {
 // Errors of a mute without a valid end. People see their texts, which contain no time, because an example would soon be
 // past.
 var (
-	errNoTime   = errors.New("enter when the mute ends, as YYYY-MM-DD HH:MM")
-	errNoDate   = errors.New("the end of the mute has no date: enter it as YYYY-MM-DD HH:MM")
+	errNoTime   = errors.New("enter the end of the mute as YYYY-MM-DD HH:MM")
+	errNoDate   = errors.New("the end of the mute must include a date: enter it as YYYY-MM-DD HH:MM")
 	errPastTime = errors.New("the end of the mute has passed: set a time in the future")
 )
 

@@ -119,13 +119,13 @@ func TestActionsThatAreRefused(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nobody":        {"comment", func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must have 1 to 200"},
+		"nobody":        {"comment", func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must be 1 to 200"},
 		"no reason":     {"mute 1h", func(f url.Values) { f.Del("why") }, nil, 400, `name="by" value="ann"`}, // the input is not lost
-		"no time":       {"mute ", nil, nil, 400, "Enter when the mute ends, as YYYY-MM-DD HH:MM."},
-		"no date":       {"mute ", func(f url.Values) { f.Set("until", "23:00") }, nil, 400, "The end of the mute has no date"},
+		"no time":       {"mute ", nil, nil, 400, "Enter the end of the mute as YYYY-MM-DD HH:MM."},
+		"no date":       {"mute ", func(f url.Values) { f.Set("until", "23:00") }, nil, 400, "The end of the mute must include a date"},
 		"a passed time": {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, "The end of the mute has passed"},
 		"a past time":   {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, `name="until" value="2026-11-20 10:00"`},
-		"a bad preset":  {"mute soon", nil, nil, 400, "Enter when the mute ends"},
+		"a bad preset":  {"mute soon", nil, nil, 400, "Enter the end of the mute"},
 		"another verb":  {"delete", nil, nil, 400, "one of accept, approve"},
 		"another order": {"approve rr_none", nil, nil, 404, "Request not found."},
 		"closed by now": {"accept", nil, &Refusal{Status: 409, Text: "the incident is already closed"}, 409, "The incident is already closed."},
@@ -227,7 +227,7 @@ func TestLoggingInReturns(t *testing.T) {
 	}
 	wants(t, "the header", r.send(http.MethodGet, "/", nil), 200, "Logged in as <b><bdi>Ann O&#39;Neil</bdi></b>")
 	wants(t, "the form", r.send(http.MethodGet, somePage, nil), 200, `name="by" value="Ann O&#39;Neil"`)
-	wants(t, "a long name", r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "name": {strings.Repeat("x", 300)}}), 400, "Your name must have 1 to 200")
+	wants(t, "a long name", r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "name": {strings.Repeat("x", 300)}}), 400, "Your name must be 1 to 200")
 }
 
 func TestPagesToReturnTo(t *testing.T) {

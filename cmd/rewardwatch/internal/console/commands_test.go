@@ -67,7 +67,7 @@ func TestRequestBeginsWithItsDrift(t *testing.T) {
 	top, _, _ := strings.Cut(body, `id="config"`)
 	for _, want := range []string{
 		"<dt>Drift</dt><dd>return has drifted from the baseline since <time", "The mean return is now 401.7, down from 482.1 in the baseline (-1.29 SD",
-		`<a href="./../incidents/5f0c2e9a11d04b7c">Show the incident</a>`, "<dt>Signals when requested</dt><dd>return, outcome.conversion</dd>", "<dt>Cause</dt><dd>environment</dd>",
+		`<a href="./../incidents/5f0c2e9a11d04b7c">Show the incident</a>`, "<dt>Signals at request time</dt><dd>return, outcome.conversion</dd>", "<dt>Cause</dt><dd>environment</dd>",
 	} {
 		if !strings.Contains(top, want) {
 			t.Errorf("the top lacks %q:\n%s", want, top)

@@ -25,6 +25,8 @@ func (c *Console) donePart(i *alerts.Incident, d *incidentPage) donePart {
 	switch {
 	case d.Ledger != "":
 		out.Why = d.Ledger
+	case len(d.Judged) > 0 && d.Judged[len(d.Judged)-1].Reason == words.ReasonText(ledger.Opened):
+		out.Why = "A retraining was requested, but the request is no longer stored."
 	case len(d.Judged) > 0:
 		out.Why = "Not requested: " + d.Judged[len(d.Judged)-1].Reason + "."
 	default:

@@ -53,7 +53,7 @@ func TestTheAlertOfAClosedIncidentIsPast(t *testing.T) {
 	}{
 		"rules": {alerts.ByRules, nil, active + ". Rewardwatch did not send it, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
 		"sent":  {alerts.Undelivered, nil, active + ".</dd>"},
-		"muted": {alerts.Undelivered, []alerts.Decision{{Kind: alerts.Muted, By: "ann"}, {Kind: alerts.Unmuted, By: "ann"}}, active + ". It was muted for some time.</dd>"},
+		"muted": {alerts.Undelivered, []alerts.Decision{{Kind: alerts.Muted, By: "ann"}, {Kind: alerts.Unmuted, By: "ann"}}, active + ". It was muted for part of that time.</dd>"},
 	} {
 		r := newRig(t)
 		r.view.delivery = alerts.Delivery{State: tt.state}
@@ -92,7 +92,7 @@ func TestWhoAskedForARetraining(t *testing.T) {
 // The button of a request that has been sent says what it does.
 func TestButtonsSayWhatTheyDo(t *testing.T) {
 	for state, want := range map[ledger.State][2]string{
-		ledger.StateAwaitingApproval: {">Approve</button>", "reject a request that should not happen; withdraw one that is no longer needed."},
+		ledger.StateAwaitingApproval: {">Approve</button>", "reject a retraining that should not run; withdraw one that is no longer needed."},
 		ledger.StateDelivered:        {">Deliver again</button>", "if the target lost it."},
 		ledger.StateRunning:          {">Stop tracking</button>", "does not stop the job."},
 		ledger.StateDeadLetter:       {">Deliver again</button>", "The target did not accept the request."},
@@ -127,8 +127,8 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 		{ledger.StateOpen, "bob", "lost", "Delivery repeated by bob at 2026-11-20 10:00:05 UTC: lost", "Retraining delivered again by bob at 2026-11-20 10:00:05 UTC: lost"},
 		{ledger.StateDelivered, ledger.ByService, "", "Delivery repeated by bob", "Retraining delivered again by bob"},
 		{
-			ledger.StateRejected, "sam", "trying", "Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run",
-			"Tracking of the retraining stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run",
+			ledger.StateRejected, "sam", "trying", "Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still be running",
+			"Tracking of the retraining stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still be running",
 		},
 	} {
 		r.desk.move("rr_waits", step.to, step.by, step.why)
@@ -136,7 +136,7 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 		wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "<bdi>"+string(times(step.wants)))
 		wants(t, "its list of decisions", r.send(http.MethodGet, somePage, nil), 200, "<li>"+string(times(step.list)))
 	}
-	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "</time>. <bdi>"+string(times("Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
+	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "</time>. <bdi>"+string(times("Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still be running")))
 	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, ">no longer tracked</span>")
 	wants(t, "the ledger", r.send(http.MethodGet, "/retrain", nil), 200, ">no longer tracked</span>")
 	wants(t, "the ledger's filter", r.send(http.MethodGet, "/retrain", nil), 200, `<option value="rejected">rejected or no longer tracked</option>`)

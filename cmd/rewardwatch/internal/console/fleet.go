@@ -290,7 +290,7 @@ func incidentLine(i *alerts.Incident, now time.Time) attention {
 func faultLine(f alerts.Fault, now time.Time) attention {
 	var rules []string
 	for signal, rule := range f.Streams {
-		rules = append(rules, signal+": "+words.Plain(rule))
+		rules = append(rules, signal+" ("+words.Plain(rule)+")")
 	}
 	slices.Sort(rules)
 	more := ""

@@ -48,7 +48,7 @@ func TestFleetPutsFirstWhatIsWrong(t *testing.T) {
 	if r := d.Rows[2]; r.State != "warming up" || r.Note != "312 of 500 episodes" || r.Score.Text != "" || r.Kept != "" {
 		t.Errorf("%+v", r)
 	}
-	if len(d.Incidents) != 1 || len(d.Faults) != 1 || d.Faults[0].What != "return: constant" || !strings.HasPrefix(d.Incidents[0].What, "mean return is now 7.6, down from 10 in the baseline") {
+	if len(d.Incidents) != 1 || len(d.Faults) != 1 || d.Faults[0].What != "return (constant)" || !strings.HasPrefix(d.Incidents[0].What, "mean return is now 7.6, down from 10 in the baseline") {
 		t.Errorf("incidents %+v, faults %+v", d.Incidents, d.Faults)
 	}
 	counted := map[string]int{}

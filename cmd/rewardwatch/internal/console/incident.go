@@ -357,11 +357,11 @@ func quantityText(signal, quantity string) string {
 	return finding.QuantityOf(signal, quantity)
 }
 
-// spread formats a mean with its standard deviation, or returns "not known" if the mean is unknown.
+// spread formats a mean with its standard deviation, or returns "unknown" if the mean is unknown.
 func spread(mean, sd float64) string {
 	switch {
 	case !plots.Finite(mean):
-		return "not known"
+		return "unknown"
 	case !plots.Finite(sd) || sd == 0:
 		return words.Short(mean)
 	}

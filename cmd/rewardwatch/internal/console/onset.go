@@ -49,7 +49,7 @@ func (o onsets) laterText(unit finding.UnitName) string {
 	if len(o.later) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s drifted later, from %s", words.Listed(o.later), o.from.Moment(unit))
+	return fmt.Sprintf("%s drifted later, starting at %s", words.Listed(o.later), o.from.Moment(unit))
 }
 
 // signalsOf returns the signals that drift, or all that have drifted if none drifts any more, ordered by rank.

@@ -37,8 +37,8 @@ func TestHeadlineTellsLaterSignalsApart(t *testing.T) {
 		i    alerts.Incident
 		want string
 	}{
-		"open":            {open, "return has drifted from the baseline since 2026-11-20 08:00:05 UTC. action drifted later, from 2026-11-20 08:12:05 UTC. "},
-		"closed":          {over, "return and outcome.conversion drifted from the baseline, starting at 2026-11-20 08:00:05 UTC. action drifted later, from 2026-11-20 08:12:05 UTC. "},
+		"open":            {open, "return has drifted from the baseline since 2026-11-20 08:00:05 UTC. action drifted later, starting at 2026-11-20 08:12:05 UTC. "},
+		"closed":          {over, "return and outcome.conversion drifted from the baseline, starting at 2026-11-20 08:00:05 UTC. action drifted later, starting at 2026-11-20 08:12:05 UTC. "},
 		"only later ones": {lasting, "action has drifted from the baseline since 2026-11-20 08:12:05 UTC. "},
 		"none later":      {someIncident(), "return has drifted from the baseline since 2026-11-20 08:00:05 UTC. "},
 	} {
@@ -75,7 +75,7 @@ func TestEvidenceSaysOfWhichOnset(t *testing.T) {
 	v.incidents = []alerts.Incident{i}
 	page := get(consoleOf(v, nil), "/incidents/"+i.ID)
 	for _, want := range []string{
-		string(times("The causes below explain the onset at 2026-11-20 08:00:05 UTC; action drifted later, from 2026-11-20 08:12:05 UTC.")),
+		string(times("The causes below explain the onset at 2026-11-20 08:00:05 UTC; action drifted later, starting at 2026-11-20 08:12:05 UTC.")),
 		`<dt>policy</dt><dd><bdi>v1</bdi> <span class="none">(unchanged)</span><br>later <b><bdi>v2</bdi></b>`,
 	} {
 		if !strings.Contains(page.Body.String(), want) {

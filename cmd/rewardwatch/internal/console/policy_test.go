@@ -77,7 +77,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	wants(t, "the page", get(consoleOf(v, ledger), "/policies/policy-0000"), http.StatusOK, `Likely cause: <b><bdi>reward function</bdi></b>`)
-	if f := policyOf(t, v, "policy-0001", "").Group; f.State != "telemetry fault" || f.Fault != "return: constant" || f.Since.Ago != "20 min ago" {
+	if f := policyOf(t, v, "policy-0001", "").Group; f.State != "telemetry fault" || f.Fault != "return (constant)" || f.Since.Ago != "20 min ago" {
 		t.Errorf("%+v", f)
 	}
 }

@@ -29,7 +29,7 @@ func reportText(t *testing.T, r Report) string {
 }
 
 func TestReportOfNothing(t *testing.T) {
-	if page := reportText(t, Report{}); !strings.Contains(page, "<p>No alarms.</p>") {
+	if page := reportText(t, Report{}); !strings.Contains(page, "<p>No incidents.</p>") {
 		t.Error(page)
 	}
 }

@@ -58,7 +58,7 @@ func TestIncidentThatLittleIsKnownOf(t *testing.T) {
 	wants(t, "one without alarms", get(c, "/incidents/bare"), 200, "The alarms of this incident are no longer stored.")
 	w := get(c, "/incidents/noclock")
 	wants(t, "one without a clock", w, 200, "since episode or block 7")
-	wants(t, "it", w, 200, "<bdi>mean return</bdi> was <b>not known</b>")
+	wants(t, "it", w, 200, "<bdi>mean return</bdi> was <b>unknown</b>")
 	wants(t, "it", w, 200, "No evidence for a cause yet.")
 	if body := w.Body.String(); strings.Contains(body, "NaN") || strings.Contains(body, `"Inf`) {
 		t.Errorf("figures that are none are drawn or told:\n%s", body)
@@ -106,13 +106,13 @@ func TestIncidentNamesTheMixOfWhoComes(t *testing.T) {
 	c := consoleOf(&madeUp{incidents: []alerts.Incident{explained, both, none}}, nil)
 	w := get(c, "/incidents/explained")
 	for _, want := range []string{
-		"The most likely cause is the environment (mix of labels.segment).", "Mix of <bdi>labels.segment</bdi>", "The changed mix explains the change: within individual values of labels.segment, there is no clear change.",
+		"The most likely cause is the environment (mix of labels.segment).", "Mix of <bdi>labels.segment</bdi>", "The change in the mix explains the drift: within individual values of labels.segment, there is no clear change.",
 		"Change of <bdi>mean return</bdi></dt><dd><b>-0.60 SD</b>", "<b>-0.50 ± 0.05 SD</b>: <bdi>the share of labels.segment=new rose from 10% to 49%</bdi>", "<b>-0.10 ± 0.07 SD</b>",
 	} {
 		wants(t, "a mix that explains the change", w, 200, strings.ReplaceAll(want, "+", "&#43;"))
 	}
 	w = get(c, "/incidents/both")
-	wants(t, "a mix beside another change", w, 200, "The changed mix does not fully explain the change: there is also a change within individual values of labels.segment.")
+	wants(t, "a mix beside another change", w, 200, "The change in the mix does not fully explain the drift: there is also a change within individual values of labels.segment.")
 	if strings.Contains(w.Body.String(), "(mix of labels.segment)") {
 		t.Error("a mix that does not explain the change is named as its cause")
 	}

@@ -204,7 +204,7 @@ func versionFacts(a alerts.Alarm) (facts []words.Fact) {
 		case v.before == v.after:
 			facts = append(facts, words.Fact{name, v.of + " " + v.after})
 		default:
-			facts = append(facts, words.Fact{name, fmt.Sprintf("%s %s, before the onset %s", v.of, Dash(v.after), Dash(v.before))})
+			facts = append(facts, words.Fact{name, fmt.Sprintf("%s %s (%s before the onset)", v.of, Dash(v.after), Dash(v.before))})
 		}
 		name = ""
 	}

@@ -45,7 +45,7 @@ const rulesMay = "Prometheus alerting rules may have sent one."
 func alertedThen(i *alerts.Incident, d alerts.Delivery) string {
 	text := fmt.Sprintf("The alert was active from %s until %s.", i.Opened.Moment(i.UnitName()), i.ClosedAt.Moment(i.UnitName()))
 	if slices.ContainsFunc(i.Decisions, func(d alerts.Decision) bool { return d.Kind == alerts.Muted }) {
-		text += " It was muted for some time."
+		text += " It was muted for part of that time."
 	}
 	if d.State == alerts.ByRules {
 		text += " Rewardwatch did not send it, because alerts.alertmanager is not set. " + rulesMay
@@ -58,7 +58,7 @@ func EffectOf(s ledger.State) string {
 	const end = "“Stop tracking” closes the request and does not stop the job."
 	switch s {
 	case ledger.StateAwaitingApproval:
-		return "“Approve” sends the request to the target. “Reject” and “Withdraw” close it: reject a request that should not happen; withdraw one that is no longer needed."
+		return "“Approve” sends the request to the target. “Reject” and “Withdraw” close it: reject a retraining that should not run; withdraw one that is no longer needed."
 	case ledger.StateDelivered:
 		return "The target has the request. Use “Deliver again” if the target lost it. " + end
 	case ledger.StateDeadLetter:
@@ -158,7 +158,7 @@ func AskedBy(q ledger.Request) string {
 	case ledger.OriginPerson:
 		return "a person"
 	case ledger.OriginOutcome:
-		return "the outcome of another request"
+		return "an outcome trigger"
 	}
 	return Plain(q.OriginKind)
 }

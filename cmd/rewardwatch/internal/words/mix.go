@@ -34,11 +34,11 @@ func MixOf(i *alerts.Incident) *Mix {
 	}
 	switch {
 	case s.Explained():
-		m.Conclusion = "The changed mix explains the change: within individual values of " + s.By + ", there is no clear change."
+		m.Conclusion = "The change in the mix explains the drift: within individual values of " + s.By + ", there is no clear change."
 	case s.Beyond():
-		m.Conclusion = "The changed mix does not fully explain the change: there is also a change within individual values of " + s.By + "."
+		m.Conclusion = "The change in the mix does not fully explain the drift: there is also a change within individual values of " + s.By + "."
 	default:
-		m.Conclusion = "The changed mix contributes to the change, but does not clearly explain it."
+		m.Conclusion = "The change in the mix contributes to the drift, but does not clearly explain it."
 	}
 	return m
 }

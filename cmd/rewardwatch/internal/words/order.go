@@ -126,7 +126,7 @@ func Standing(q ledger.Request) string {
 	case ledger.StateMet:
 		return "met its success criteria"
 	case ledger.StateMissed:
-		return "missed its success criteria"
+		return "did not meet its success criteria"
 	case ledger.StateFailed:
 		return "failed"
 	case ledger.StateExpired:
@@ -193,7 +193,7 @@ func requestDecision(before []ledger.StateChange, h ledger.StateChange) (Decided
 	case h.By == "" || h.By == ledger.ByService:
 		return Decided{}, false
 	case h.State == ledger.StateRejected && sent:
-		what, more = trackingStopped, ". The job may still run"
+		what, more = trackingStopped, ". The job may still be running"
 	case h.State == ledger.StateRejected:
 		what = "Rejected"
 	case h.State == ledger.StateWithdrawn:

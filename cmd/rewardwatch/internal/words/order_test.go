@@ -11,7 +11,7 @@ func TestStandingOfARequest(t *testing.T) {
 	want := map[ledger.State]string{
 		ledger.StateQueued: "is queued", ledger.StateAwaitingApproval: "is awaiting approval", ledger.StateOpen: "is being delivered",
 		ledger.StateDelivered: "was delivered", ledger.StateRunning: "is running", ledger.StateVerifying: "is being verified",
-		ledger.StateMet: "met its success criteria", ledger.StateMissed: "missed its success criteria", ledger.StateInconclusive: "was inconclusive",
+		ledger.StateMet: "met its success criteria", ledger.StateMissed: "did not meet its success criteria", ledger.StateInconclusive: "was inconclusive",
 		ledger.StateFailed: "failed", ledger.StateRejected: "was rejected", ledger.StateExpired: "expired without approval",
 		ledger.StateDeadLetter: "could not be delivered", ledger.StateWithdrawn: "was withdrawn",
 	}

@@ -27,7 +27,7 @@ const (
 // CheckText refuses text that is empty or longer than most characters. The error is for the author of the text.
 func CheckText(name, text string, most int) error {
 	if n := utf8.RuneCountInString(text); n == 0 || n > most {
-		return fmt.Errorf("%s must have 1 to %d characters", name, most)
+		return fmt.Errorf("%s must be 1 to %d characters long", name, most)
 	}
 	return nil
 }

@@ -277,7 +277,7 @@ func Gates() *FixedView {
 			Effect: 2, Low: 1.2, High: 2.8, Score: 1.4, Test: "share of offer_b frequency +0.8", AlarmAt: 41, Alarm: "share of offer_b frequency +0.8",
 		},
 		{
-			Signal: "return", Quantity: "return", Side: 1, Verdict: finding.Worse, Why: "return was 10 and is now 8.9, by -0.55 baseline SD (-0.97 to -0.13)",
+			Signal: "return", Quantity: "return", Side: 1, Verdict: finding.Worse, Why: "return was 10 and is now 8.9; change: -0.55 baseline SD (-0.97 to -0.13)",
 			Before: finding.GateMean{Units: 500, Mean: 10, SD: 2}, After: finding.GateMean{Units: 61, Mean: 8.9, SD: 2.1},
 			Meanwhile: finding.GateMean{Units: 300, Mean: 10.1, SD: 2}, Effect: -.55, Low: -.97, High: -.13, Score: .4, Test: "return location -0.8",
 		},

@@ -309,6 +309,9 @@ func (p *tab) leads(t *testing.T, step chromedp.Action[chromedp.Void]) int {
 	if err != nil {
 		t.Fatalf("no page follows on %s: %v", p.address(t), err)
 	}
+	if answer == nil { // the page loaded without a response that Chromium reported, for example within the same document
+		t.Fatalf("no response for %s:\n%s", p.address(t), p.shown(t))
+	}
 	return int(answer.Status)
 }
 

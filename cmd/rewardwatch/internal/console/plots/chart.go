@@ -75,7 +75,7 @@ func ChartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, i
 	if len(lines) == 0 {
 		return nil
 	}
-	out := courseJSON{Clock: c.At[len(c.At)-1].TS != 0, Unit: unit.One(), Lines: lines, Marks: []markJSON{}, Titles: titlesJSON{unit.Sized(), "score (alarm at 1)"}}
+	out := courseJSON{Clock: c.At[len(c.At)-1].TS != 0, Unit: unit.One(), Lines: lines, Marks: []markJSON{}, Titles: titlesJSON{unit.Sized(), "score (threshold 1)"}}
 	for _, m := range c.At {
 		out.X = append(out.X, out.at(m.Unit, m.TS))
 	}
@@ -158,5 +158,5 @@ func (c *courseJSON) text() string {
 	for _, m := range c.Marks {
 		parts = append(parts, m.Text)
 	}
-	return "Scores over time (alarm at 1): " + strings.Join(parts, ", ")
+	return "Scores over time (threshold 1): " + strings.Join(parts, ", ")
 }
