@@ -175,7 +175,7 @@ func (d *Desk) Withdraw(ctx context.Context, id, by, why string) (ledger.Request
 // The errors of Approve and Resend, besides those of the other methods.
 var (
 	ErrTargetDisabled = errors.New("its target responded with 410 Gone and is disabled until its name or URL changes")
-	ErrUnknownTarget  = errors.New("its target is no longer configured")
+	ErrUnknownTarget  = errors.New("the target of the request is no longer configured")
 	ErrUnfinished     = errors.New("the policy has another unfinished request")
 )
 

@@ -165,7 +165,7 @@ func (s *storyJSON) scoresText(p terminal.Paint, most int) string {
 		highest = max(highest, x)
 	}
 	var b strings.Builder
-	b.WriteString(terminal.Indented(most, fmt.Sprintf("SCORE of the %s that ended at records %d to %d; highest %s (threshold 1)",
+	b.WriteString(terminal.Indented(most, fmt.Sprintf("SCORE of the %s that ended at records %d to %d; maximum %s (threshold 1)",
 		s.alarm.UnitName().Many(), scores[0].Index, scores[len(scores)-1].Index, words.Short(highest))))
 	for row := int(min(scoreTop, max(highest, 1)) / scoreRow); row >= 0; row-- {
 		b.WriteString(scoreRowText(p, columns, row))

@@ -36,7 +36,7 @@ func newValidateCommand(c *terminal.Console) *cobra.Command {
 		Use:   "validate [flags] FILE",
 		Short: "Check a configuration file and its recipes",
 		Long: "Checks a configuration file and the recipes in retrain.recipes. Unknown keys, duplicate keys, wrong types and values out " +
-			"of range are errors. Prints every error as file:line:column: message, and exits with 2 if there are any.\n" +
+			"of range are errors. Prints each error as file:line:column: message. Exits with 2 if there is an error.\n" +
 			"Also prints a warning if a file named in the configuration cannot be read on this machine.\n\n" +
 			"With --sample, reads records from a file using the format and mapping of the topic. Prints how many are accepted,\n" +
 			"skipped and rejected, and the first records before and after the mapping. Exits with 2 if no record yields an event,\n" +

@@ -114,7 +114,7 @@ var (
 	errCrossSite  = errors.New("the form was sent from another site")
 	errRole       = errors.New("your role does not permit this")
 	errBadForm    = errors.New("the form cannot be read")
-	errNoDecision = errors.New("incomplete form")
+	errNoDecision = errors.New("invalid form")
 )
 
 // decide carries out the decision in the form of a request.

@@ -406,7 +406,7 @@ func TestFailedDeliveriesAreOnTop(t *testing.T) {
 		{Request: q.ID, Attempt: 3, Target: "trainer", StartedAt: someTime, Result: target.ResultTimeout, Error: "no answer within 15s"},
 	}
 	top, _, _ := strings.Cut(r.send(http.MethodGet, "/retrain/"+q.ID, nil).Body.String(), `id="decide"`)
-	for _, want := range []string{`<span class="badge drift">not delivered</span>`, "no answer within 15s", "delivery to trainer (failed attempts: 2)", `<span class="badge drift">open</span>`} {
+	for _, want := range []string{`<span class="badge drift">not delivered</span>`, "no answer within 15s", "delivery to trainer (failed attempts: 2; deadline: ", `<span class="badge drift">open</span>`} {
 		if !strings.Contains(top, want) {
 			t.Errorf("there is no %q in\n%s", want, top)
 		}

@@ -140,7 +140,7 @@ func unseen(p *finding.Summary, version string) string {
 		case g.Production == version:
 			return fmt.Sprintf("policy_version %s is the baseline that other versions are compared with", version)
 		default:
-			why = fmt.Sprintf("no %s of policy_version %s has arrived since the baseline was accepted, or newer versions have replaced it",
+			why = fmt.Sprintf("either no %s of policy_version %s has arrived since the baseline was accepted, or newer versions have replaced the version",
 				g.UnitName().One(), version)
 		}
 	}

@@ -86,7 +86,7 @@ func StepOf(q ledger.Request, s ledger.State) string {
 
 // WaitsFor describes what a request waits for, or returns "" if it is finished.
 func WaitsFor(q ledger.Request) string {
-	what := ""
+	what, due := "", "deadline: "+Stamp(q.DueAt)
 	switch q.State {
 	case ledger.StateQueued:
 		what = "the policy's other request to end"
@@ -95,7 +95,7 @@ func WaitsFor(q ledger.Request) string {
 	case ledger.StateOpen:
 		what = "delivery to " + q.Target
 		if failed := q.Attempts - 1; failed > 0 { // the last one may be in progress
-			what += fmt.Sprintf(" (failed attempts: %d)", failed)
+			due = fmt.Sprintf("failed attempts: %d; %s", failed, due)
 		}
 	case ledger.StateDelivered:
 		what = "a status report from the job"
@@ -106,7 +106,7 @@ func WaitsFor(q ledger.Request) string {
 	default:
 		return ""
 	}
-	return what + " (deadline: " + Stamp(q.DueAt) + ")"
+	return what + " (" + due + ")"
 }
 
 // Standing returns the state of a request as the predicate of a sentence about its order.
