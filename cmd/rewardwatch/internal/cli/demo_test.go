@@ -39,7 +39,7 @@ func TestDemoFollowsItsRetrainingToItsOutcome(t *testing.T) {
 		t.Skip("takes seconds of CPU")
 	}
 	code, said := keptDemo(t, "100ms", map[string]string{"The retrain request": "approve"}, "Outcome of the retraining: ")
-	if code != 0 || !strings.Contains(said, "\nOutcome of the retraining: met. ") {
+	if code != 0 || !strings.Contains(said, "\nOutcome of the retraining: met, ") {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
@@ -49,7 +48,7 @@ func (d *demo) retrained(ctx context.Context, page string) error {
 	if failed != nil {
 		return fmt.Errorf("demo: %w", failed)
 	}
-	d.say("Outcome of the retraining: %s. %s.", request.State, words.Capital(request.Reason))
+	d.say("Outcome of the retraining: %s, %s.", request.State, request.Reason)
 	if request.State == ledger.StateMet {
 		d.say("The incident has closed, and the policy is collecting a new baseline.")
 	}
