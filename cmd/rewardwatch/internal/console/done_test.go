@@ -147,6 +147,7 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 	r.desk.move("rr_waits", ledger.StateRejected, "sam", "not now")
 	q.Reason = "not now"
 	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, string(times("Rejected by sam at 2026-11-20 10:00:05 UTC: not now")))
+	wants(t, "the outcome", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, `>rejected</span> `+string(times("by sam at 2026-11-20 10:00:05 UTC: not now")))
 	wants(t, "the list", r.send(http.MethodGet, "/retrain", nil), 200, "Rejected: not now")
 }
 

@@ -124,7 +124,7 @@ func (c *Console) requestData(ctx context.Context, id string, before bool) (requ
 	d := c.requestPageOf(q)
 	d.Line.peopleFrom(q, history)
 	if len(d.Line.Decided) > 0 && (q.State == ledger.StateRejected || q.State == ledger.StateWithdrawn) {
-		d.Outcome.Why = d.Line.Stands
+		d.Outcome.Why = strings.TrimPrefix(d.Line.Stands, words.Capital(d.Outcome.Verdict)+" ") // the verdict stands before it
 	}
 	if d.Diff, err = c.diffOf(ctx, q, before); err != nil {
 		return requestPage{}, err
