@@ -45,7 +45,7 @@ type span struct {
 // placedFlag is an argument with the place where it is defined.
 type placedFlag struct {
 	at    int
-	owner string // last part of the parser's name
+	owner string // last part of the parser's name, or the short name of an option of docopt
 	Option
 }
 
