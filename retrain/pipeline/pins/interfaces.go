@@ -104,9 +104,12 @@ var (
 	// ofAliases matches NumPy's aliases of Python types. NumPy 2 has bool again, as its own type.
 	ofAliases = pattern.MustCompile(`\b(?:np|numpy)\.(?:bool|int|float|complex|object|str)(?:\W|$)`)
 
-	// ofAbstract and ofSpecOf match what Python removed from its standard library.
-	ofAbstract = pattern.MustCompile(`\bcollections\.(?:Callable|Container|Hashable|Iterable|Iterator|Mapping|MutableMapping|MutableSequence|MutableSet|Sequence|Sized)\b|(?m:^[ \t]*from collections import [^\n]*\b(?:Callable|Iterable|Mapping|MutableMapping|Sequence)\b)`)
-	ofSpecOf   = pattern.MustCompile(`\binspect\.getargspec\(|@asyncio\.coroutine\b`)
+	// ofAbstract, ofSpecOf and ofCoroutine match what Python removed from its standard library, and newSpecOf what
+	// replaces inspect.getargspec. A file with both chooses by the version of Python.
+	ofAbstract  = pattern.MustCompile(`\bcollections\.(?:Callable|Container|Hashable|Iterable|Iterator|Mapping|MutableMapping|MutableSequence|MutableSet|Sequence|Sized)\b|(?m:^[ \t]*from collections import [^\n]*\b(?:Callable|Iterable|Mapping|MutableMapping|Sequence)\b)`)
+	ofSpecOf    = pattern.MustCompile(`\binspect\.getargspec\(`)
+	newSpecOf   = pattern.MustCompile(`\bgetfullargspec\b|\binspect\.signature\b`)
+	ofCoroutine = pattern.MustCompile(`@asyncio\.coroutine\b`)
 
 	ofHydra = pattern.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
 )
@@ -116,7 +119,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *pattern.Pattern
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specOf, ofSpecOf}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.since, ofGymnasium1}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.pools, ofPools}, {&i.makes, makesOther}, {&i.oldGym, importsGym}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}, {&i.specs, ofSpecs}, {&i.vectors, ofVectors}, {&i.since, ofGymnasium1}, {&i.keys, ofKeys}, {&i.trees, ofTrees}, {&i.Drawn, ofDrawing}, {&i.rendered, ofRender}, {&i.renders, ofOldRender}, {&i.pools, ofPools}, {&i.makes, makesOther}, {&i.oldGym, importsGym}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}
@@ -140,8 +143,12 @@ func (i *Interfaces) Take(file string, text []byte) {
 	if i.vectors == "" && ofWrappers.Match(text) && !ownWrappers.Match(text) {
 		i.vectors = file
 	}
-	if i.abstract == "" && ofAbstract.Match(text) && !bytes.Contains(text, []byte("collections.abc")) {
+	if i.abstract == "" && ofAbstract.Match(text) && !bytes.Contains(text, []byte("collections.abc")) && unguarded(ofAbstract, string(text)) {
 		i.abstract = file
+	}
+	if i.specOf == "" && (ofSpecOf.Match(text) && !newSpecOf.Match(text) && unguarded(ofSpecOf, string(text)) ||
+		ofCoroutine.Match(text) && unguarded(ofCoroutine, string(text))) {
+		i.specOf = file
 	}
 	if i.TF1 == "" && ofTF1.Match(text) && !asTF1.Match(text) {
 		i.TF1 = file

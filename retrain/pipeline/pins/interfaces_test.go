@@ -153,3 +153,29 @@ func TestNamesThatNumPyRemoved(t *testing.T) {
 		}
 	}
 }
+
+// Code that chooses by the version of Python, or handles a missing name, does not limit the version.
+func TestLimitsOfPython(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"a removed function":                {"spec = inspect.getargspec(f)\n", "3.10"},
+		"a removed name":                    {"if isinstance(x, collections.Mapping):\n    pass\n", "3.9"},
+		"the new function first":            {"try:\n    spec = inspect.getfullargspec(f)\nexcept AttributeError:\n    spec = inspect.getargspec(f)\n", ""},
+		"a handler":                         {"try:\n    spec = new(f)\nexcept AttributeError:\n    # before\n    spec = inspect.getargspec(f)\n", ""},
+		"a handler of something else":       {"try:\n    spec = new(f)\nexcept KeyError:\n    spec = inspect.getargspec(f)\n", "3.10"},
+		"the old function first":            {"try:\n    spec = inspect.getargspec(f)\nexcept AttributeError:\n    spec = new(f)\n", ""},
+		"a try for something else":          {"try:\n    spec = inspect.getargspec(f)\nfinally:\n    close()\n", "3.10"},
+		"a condition":                       {"if sys.version_info[0] < 3:\n    def of(f):\n\n        return inspect.getargspec(f)\n", ""},
+		"the other branch":                  {"if sys.version_info[0] >= 3:\n    of = new\nelse:\n    of = inspect.getargspec(f)\n", ""},
+		"a branch of another condition":     {"if sys.version_info[0] >= 3:\n    of = new\nif old:\n    of = 1\nelse:\n    of = inspect.getargspec(f)\n", "3.10"},
+		"code after a condition":            {"if sys.version_info[0] < 3:\n    old = True\nspec = inspect.getargspec(f)\n", "3.10"},
+		"a conditional expression":          {"Map = collections.Mapping if sys.version_info < (3, 3) else abc.Mapping\n", ""},
+		"one use with, one without a guard": {"Map = collections.Mapping if sys.version_info < (3, 3) else abc.Mapping\nisinstance(x, collections.Sized)\n", "3.9"},
+		"a coroutine":                       {"inspect.signature(f)\n@asyncio.coroutine\ndef run():\n    pass\n", "3.10"},
+	} {
+		var i Interfaces
+		i.Take("train.py", []byte(test.text))
+		if got, file := i.PythonBelow(); got != test.want || (file == "") != (got == "") {
+			t.Errorf("%s: %q of %q, want %q", name, got, file, test.want)
+		}
+	}
+}
