@@ -19,6 +19,7 @@ type Option struct {
 	Code     string // the expression of its default, "" if unknown
 	Boolean  bool
 	Alone    bool // whether it may be given without a value
+	Truthy   bool // whether the program gets True, or a string that counts as true, for every word except an empty one
 	Choices  []string
 	Joined   bool // whether the value follows after =
 	Help     string
@@ -143,6 +144,8 @@ func argparseFlag(a []Argument) Option {
 	}
 	g.Boolean = strings.HasPrefix(action, "store_") || strings.Contains(Given(a, "action", -1), "BooleanOptional")
 	g.Choices = stringsOf(Given(a, "choices", -1))
+	kind := Given(a, "type", -1)
+	g.Truthy = !g.Boolean && (kind == "" || kind == "bool" || kind == "str")
 	return g
 }
 
@@ -162,6 +165,7 @@ func stringsOf(text string) []string {
 // clickFlag returns the argument that a decorator of click defines.
 func clickFlag(kind string, a []Argument) Option {
 	g := argparseFlag(a)
+	g.Truthy = false // click parses words such as False
 	if kind == "argument" {
 		g.Position = true
 		g.Required = Given(a, "required", -1) != "False" && Given(a, "default", -1) == "" && Given(a, "nargs", -1) != "-1"

@@ -640,7 +640,11 @@ func (p *program) notes(args []string) []string {
 // ofScreen matches arguments that open a window.
 var ofScreen = pattern.MustCompile(`^(?:gui|use_gui|show_gui|display|viewer)$`)
 
-// withoutScreen sets the arguments that take a truth value, and that open a window by default.
+// parsesBool matches a call that parses a truth value of an argument.
+var parsesBool = pattern.MustCompile(`\b(?:str\w*bool\w*|to_?bool|parse_?bool\w*|(?:literal_)?eval)\([ \t]*\w+\.(\w+)[ \t]*\)`)
+
+// withoutScreen sets the arguments that take a truth value, and that open a window by default. Where Python would take
+// every word for True, the value is empty.
 func (f *Finder) withoutScreen(p *program, args []string) []string {
 	for _, x := range p.flags {
 		if x.Boolean || x.Position || !ofScreen.MatchString(x.Key()) || commandline.Has(args, x) {
@@ -648,7 +652,11 @@ func (f *Finder) withoutScreen(p *program, args []string) []string {
 		}
 		v, _ := literals.Of(cmp.Or(x.Value, x.Code), f.lookup(p).Names(p.file, len(f.Text[p.file])))
 		if v.Kind == literals.Bool && v.Number == 1 {
-			args = append(args, x.Words("False")...)
+			value := "False"
+			if x.Truthy && !slices.ContainsFunc(parsesBool.FindAllStringSubmatch(p.text, modules.MaxMatches), func(m []string) bool { return m[1] == x.Key() }) {
+				value = ""
+			}
+			args = append(args, x.Words(value)...)
 		}
 	}
 	return args
