@@ -37,7 +37,7 @@ type advice struct {
 var (
 	pythonLine = pattern.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|py(?:[ \t]+-3(?:\.[0-9]+)?)?|uv[ \t]+run|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
 	directLine = pattern.MustCompile("(?m)(?:^|[`$>])[ \t]*()(\\./[\\w./-]+\\.py)\\b([^`\n]*)")
-	continued  = pattern.MustCompile("(?m)[ \t]*\\\\[ \t]*\r?\n[ \t]*|^([^`\n]*)[ \t]+`[ \t]*\r?\n[ \t]*") // the latter in PowerShell
+	continued  = pattern.MustCompile("(?m)[ \t]*\\\\[ \t]*\r?\n[ \t]*|^([^`\n]*)[ \t]+`[ \t]*\r?\n") // the latter in PowerShell, up to the start of the next line, which may be continued too
 	pageName   = pattern.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
 )
 

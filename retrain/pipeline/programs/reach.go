@@ -13,7 +13,10 @@ import (
 )
 
 // Import is a module outside of the repository, with a file that imports it as soon as it is imported itself.
-type Import struct{ Module, File string }
+type Import struct {
+	Module, File string
+	With         string // the arguments with which the file needs the module, "" if it imports it in any case
+}
 
 // maxReached bounds the files that are followed from programs.
 const maxReached = 500
@@ -51,7 +54,11 @@ func (f *Finder) Imports() []Import {
 			r.conditional(f.lookup(&best[0]), best[0].file)
 			for i, a := range best[0].args {
 				if i > 0 && (a == "tensorboard" || a == "wandb") && loggerFlag.MatchString(best[0].args[i-1]) {
+					n := len(r.out)
 					r.take(best[0].file, a)
+					for j := n; j < len(r.out); j++ {
+						r.out[j].With = best[0].args[i-1] + " " + a
+					}
 				}
 			}
 		}
@@ -159,7 +166,7 @@ func (r *reach) take(file, module string) string {
 	case top == "" || r.modules[top] || r.tops[top] || r.Module(top) != "":
 	default:
 		r.modules[top] = true
-		r.out = append(r.out, Import{top, file})
+		r.out = append(r.out, Import{Module: top, File: file})
 	}
 	return ""
 }

@@ -23,6 +23,9 @@ func TestProposedProgramsOfApplications(t *testing.T) {
 		{"a continued line of PowerShell", map[string]string{
 			"train.py": strings.Replace(train, "p.add_argument('--out'", "p.add_argument('--lr')\np.add_argument('--out'", 1), "README.md": "```\npython train.py `\n    --lr 0.1\n```\n",
 		}, []string{"train.py --lr 0.1 "}, nil},
+		{"several continued lines of PowerShell", map[string]string{
+			"train.py": strings.Replace(train, "p.add_argument('--out'", "p.add_argument('--lr')\np.add_argument('--gamma')\np.add_argument('--seed')\np.add_argument('--out'", 1), "README.md": "```\npython train.py `\n    --lr 0.1 `\r\n    --gamma 0.9 `\n\t--seed 3\n```\nThen see --more.\n",
+		}, []string{"train.py --lr 0.1 --gamma 0.9 --seed 3 "}, nil},
 		{"numbered modes", map[string]string{
 			"fit/__init__.py": "", "fit/train.py": strings.Replace(train, "p.add_argument('--out'", "p.add_argument('--mode', type=int, default=1, choices=[0, 1], help='0=smoke test')\np.add_argument('--out'", 1) + "# evaluate_policy(net)\nmodel.load('x')\nevaluate(net)\n",
 			"fit/benchmarks/__init__.py": "", "fit/benchmarks/eval.py": play, "README.md": "```\npython -m fit.train --mode 1\npython -m fit.benchmarks.eval --model runs/model.pt\n```\n",
@@ -46,6 +49,9 @@ func TestProposedProgramsOfApplications(t *testing.T) {
 		{"a window by default", map[string]string{
 			"learn.py": "import torch, argparse\nDEFAULT_GUI = True\np = argparse.ArgumentParser()\np.add_argument('--gui', default=DEFAULT_GUI, type=str2bool)\np.add_argument('--output_folder', default='results')\ndef main():\n    loss.backward()\n    torch.save(net, p.parse_args().output_folder)" + guard,
 		}, []string{"--gui False"}, nil},
+		{"a window that every word opens", map[string]string{
+			"learn.py": "import torch, argparse\np = argparse.ArgumentParser()\np.add_argument('--gui', default=True, type=bool)\np.add_argument('--viewer', default=True)\np.add_argument('--display', default=True)\np.add_argument('--output_folder', default='results')\ndef main():\n    shown = str2bool(args.display)\n    loss.backward()\n    torch.save(net, p.parse_args().output_folder)" + guard,
+		}, []string{"--gui '' --viewer '' --display False"}, nil},
 		{"sentences after a placeholder", map[string]string{
 			"train.py": strings.Replace(train, "p.add_argument('--out'", "p.add_argument('--policy', default='sac')\np.add_argument('--out'", 1), "docs/agents.md": "```\n$ python train.py --policy <name>\n```\nSet `<name>`:\n\n- The directory has the same name.\n",
 		}, []string{"train.py --out "}, []string{"--policy The"}},
@@ -64,7 +70,7 @@ func TestProposedSettingsOfApplications(t *testing.T) {
 	proposes(t, "arguments of another parser", map[string]string{
 		"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "lab/__init__.py": "", "lab/__main__.py": train, "lab/zoo.py": "NAMES = ['CartPole-v1', 'Pendulum-v1']\nmake('Pendulum-v1')\nmake('CartPole-v1')\n",
 		"README.md": "```\npython -m lab -env CartPole-v1 --logger tensorboard\n```\n",
-	}, []string{"\n  - {id: \"CartPole-v1\"}", "- tensorboard=="}, []string{"\n  - {id: \"Pendulum"})
+	}, []string{"\n  - {id: \"CartPole-v1\"}", "- tensorboard==", "# lab/__main__.py needs it with --logger tensorboard, but no file declares it"}, []string{"\n  - {id: \"Pendulum"})
 	proposes(t, "a missing program", map[string]string{
 		"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "lab/__init__.py": "", "lab/zoo.py": "make('Pendulum-v1')\n", "README.md": "```\npython train_it.py -e CartPole-v1 --out x\n```\n",
 	}, []string{"\n  - {id: \"CartPole-v1\"}"}, []string{"\n  - {id: \"Pendulum"})
@@ -103,6 +109,9 @@ func TestProposedVersionsOfApplications(t *testing.T) {
 	proposes(t, "a Python version that setup.py computes", map[string]string{"train.py": "import torch" + save, "setup.py": "setup(name='x', python_requires='>=' + lowest)\n"}, nil, []string{"base:"})
 	proposes(t, "a module that is missing", map[string]string{"train.py": "import torch\nimport envs\nimport sacred" + save},
 		[]string{"# - envs # train.py imports it, but the repository does not contain it", "- sacred=="}, []string{"\n  - envs=="})
+	missing := "import " + strings.ReplaceAll("agents buffer components controllers core dataset envs evaluate learner metrics", " ", "\nimport ")
+	proposes(t, "more modules than the proposal lists", map[string]string{"train.py": "import torch\n" + missing + "\nimport trainer" + save},
+		[]string{"# - metrics # train.py imports it"}, []string{"trainer"})
 	const tf = "import tensorflow as tf\nimport numpy as np\nx = tf.contrib.rnn.Cell(np.bool(1))" + save
 	proposes(t, "TensorFlow 1 for GPUs", map[string]string{"train.py": tf, "setup.py": "setup(name='planet', install_requires=['tensorflow-gpu', 'tensorflow_probability'])\n"},
 		[]string{"base: python:3.7.", "- tensorflow==1.15.5 ", "- tensorflow_probability==0.8.0 "}, []string{"- tensorflow-gpu"})

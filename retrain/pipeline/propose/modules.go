@@ -21,10 +21,14 @@ func (p *dependencies) undeclared(imports []programs.Import, own func(module str
 			continue
 		}
 		why := x.File + " imports it, but no file declares it"
+		if x.With != "" {
+			why = x.File + " needs it with " + x.With + ", but no file declares it"
+		}
 		switch {
-		case pins.Common(x.Module) && unknown < maxUnknown: // PyPI's package of this name is another one
-			unknown++
-			p.Packages = append(p.Packages, Declared{Name: x.Module, File: x.File, Left: x.File + " imports it, but the repository does not contain it"})
+		case pins.Common(x.Module): // PyPI's package of this name is another one
+			if unknown++; unknown <= maxUnknown {
+				p.Packages = append(p.Packages, Declared{Name: x.Module, File: x.File, Left: x.File + " imports it, but the repository does not contain it"})
+			}
 		case p.aside[name] != "": // declared for development only, but the training imports it
 			p.Packages = append(p.Packages, Declared{Name: name, Wanted: p.aside[name], Why: why + " for training", File: "no file"})
 		case pins.Known(p.python, name) || pins.Newest(p.python, pins.Package{Name: name}) != "":
