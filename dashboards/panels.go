@@ -254,8 +254,30 @@ func labelColumn(name string, options ...dashboard.DynamicConfigValue) column {
 
 // labelTitle returns a label as a title: Policy version for policy_version, and Region for label_region.
 func labelTitle(label string) string {
-	words := spacedName(strings.TrimPrefix(label, "label_"))
+	words := spacedName(strings.TrimPrefix(label, labelPrefix))
+	if words == "" {
+		return label
+	}
 	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+// labelPrefix begins the names of event labels in metrics.
+const labelPrefix = "label_"
+
+// distinct returns columns whose titles differ. Options are set by title, so an event label with the title of another
+// column would get the options of that column.
+func distinct(columns []column) []column {
+	titles := map[string]int{}
+	for _, c := range columns {
+		titles[c.title]++
+	}
+	columns = slices.Clone(columns)
+	for i := range columns {
+		if c := &columns[i]; titles[c.title] > 1 && strings.HasPrefix(c.field, labelPrefix) {
+			c.title = "Label " + spacedName(strings.TrimPrefix(c.field, labelPrefix))
+		}
+	}
+	return columns
 }
 
 func labelColumns(names ...string) (all []column) {
@@ -292,6 +314,7 @@ type order struct {
 // rows returns a table of the current series of queries, with a row for each set of labels. It is sorted by the given
 // fields, or else by the columns from left to right. Fields without a column are hidden.
 func rows(title, description string, columns []column, sorted []order, queries ...query) *table.PanelBuilder {
+	columns = distinct(columns)
 	for i := range queries {
 		queries[i].table = true
 	}

@@ -74,7 +74,7 @@ func burn(s scope) *timeseries.PanelBuilder {
 }
 
 func memory(s scope) *timeseries.PanelBuilder {
-	return paired("Memory usage vs. limit", "Memory used by each instance. Dashed: `limits.memory`. At the limit, groups are evicted to the checkpoint.", "bytes", "{{instance}}",
+	return paired("Memory usage vs. limit", "Memory used by each instance. Dashed: `limits.memory`. Above 75% of it, groups are evicted to the checkpoint.", "bytes", "{{instance}}",
 		"max by (instance) ("+s.service(names.MetricMemory)+")", "max by (instance) ("+s.service(names.MetricMemoryLimit)+")").
 		Min(0).AxisSoftMax(1).NoValue("No instances")
 }

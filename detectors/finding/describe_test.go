@@ -101,6 +101,8 @@ func TestMeanAndSDAreThoseOfMoments(t *testing.T) {
 func TestClauseOfAnEffect(t *testing.T) {
 	fell := Effect{Quantity: "return", BaselineMean: 480, CurrentMean: 430, BaselineSD: 20, CurrentSD: 25, StandardShift: -2.5, CurrentUnits: 66}
 	wider := Effect{Quantity: "return", BaselineMean: 480, CurrentMean: 480, BaselineSD: 20, CurrentSD: 35, CurrentUnits: 1}
+	near := Effect{Quantity: "return", BaselineMean: 10000.4, CurrentMean: 9999.6, BaselineSD: .2, CurrentSD: .2, StandardShift: -4, CurrentUnits: 40}
+	constant := Effect{Quantity: "return", CurrentSD: 3, CurrentUnits: 40} // no longer
 	rose := Effect{Quantity: "share of b", BaselineMean: .2, CurrentMean: .5, CurrentUnits: 9}
 	for _, c := range []struct {
 		signal    string
@@ -118,6 +120,14 @@ func TestClauseOfAnEffect(t *testing.T) {
 		{
 			"action", rose, "share of b is now 0.5, up from 0.2 in the baseline (9 episodes since the onset)",
 			"share of b rose from 0.2 in the baseline to 0.5 (9 episodes since the onset)",
+		},
+		{
+			"return", near, "mean return is now 9999.6, down from 10000 in the baseline (-4 SD; 40 episodes since the onset)",
+			"mean return fell from 10000 in the baseline to 9999.6 (-4 SD; 40 episodes since the onset)",
+		},
+		{
+			"return", constant, "mean return is 0, as in the baseline (SD 3, was 0; 40 episodes since the onset)",
+			"mean return stayed at 0, as in the baseline (SD 3, was 0; 40 episodes since the onset)",
 		},
 		{"return", Effect{}, "not measured", "not measured"},
 	} {

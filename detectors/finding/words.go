@@ -2,6 +2,7 @@ package finding
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -74,8 +75,11 @@ func (e Effect) PastClauseOf(signal string, unit UnitName) string {
 	return e.clause(signal, unit, " %[3]s from %[2]s in the baseline to %[1]s", " stayed at %s, as in the baseline", [2]string{"rose", "fell"})
 }
 
-// clause formats the current value, that of the baseline and the direction with moved, or the value with unmoved if
-// both look the same.
+// mostFigures is the maximum number of digits that tell a value from that of the baseline.
+const mostFigures = 12
+
+// clause formats the current value, that of the baseline and the direction with moved, or the value with unmoved if it
+// has not changed.
 func (e Effect) clause(signal string, unit UnitName, moved, unmoved string, directions [2]string) string {
 	if e.Quantity == "" {
 		return "not measured"
@@ -84,7 +88,11 @@ func (e Effect) clause(signal string, unit UnitName, moved, unmoved string, dire
 	if e.CurrentMean < e.BaselineMean {
 		direction = directions[1]
 	}
-	if now, was := Figure(e.CurrentMean), Figure(e.BaselineMean); now == was {
+	now, was := Figure(e.CurrentMean), Figure(e.BaselineMean)
+	for n := 5; n <= mostFigures && now == was && math.Abs(e.StandardShift) >= leastShift; n++ {
+		now, was = detectors.Figure(e.CurrentMean, n), detectors.Figure(e.BaselineMean, n)
+	}
+	if now == was {
 		s += fmt.Sprintf(unmoved, now)
 	} else {
 		s += fmt.Sprintf(moved, now, was, direction)
@@ -92,15 +100,17 @@ func (e Effect) clause(signal string, unit UnitName, moved, unmoved string, dire
 	return s + " (" + strings.Join(e.details(unit), "; ") + ")"
 }
 
-// clearlyWider is the ratio of standard deviations from which a clause names both of them.
-const clearlyWider = 1.5
+const (
+	clearlyWider = 1.5 // ratio of standard deviations from which a clause names both of them
+	leastShift   = .01 // in standard deviations, from which values that look the same get more digits
+)
 
 // details returns the shift in standard deviations, a clear change of the standard deviation, and the number of units.
 func (e Effect) details(unit UnitName) (parts []string) {
 	if e.StandardShift != 0 {
 		parts = append(parts, fmt.Sprintf("%+.3g SD", e.StandardShift))
 	}
-	if a, b := e.CurrentSD, e.BaselineSD; a > 0 && b > 0 && max(a/b, b/a) >= clearlyWider {
+	if a, b := e.CurrentSD, e.BaselineSD; max(a, b) >= clearlyWider*min(a, b) && max(a, b) > 0 {
 		parts = append(parts, fmt.Sprintf("SD %s, was %s", Figure(a), Figure(b)))
 	}
 	return append(parts, unit.Count(int64(e.CurrentUnits))+" since the onset")

@@ -225,7 +225,7 @@ func (c Config) checkGroupBy(report func(path, msg string)) {
 		case seen[key]:
 			report(at, fmt.Sprintf("%q is listed twice", key))
 		case key == "env":
-		case !isLabel:
+		case !isLabel || name == "":
 			report(at, fmt.Sprintf(`must be "env" or "labels.<name>", not %q`, key))
 		case !model.LegacyValidation.IsValidLabelName("label_" + name):
 			report(at, fmt.Sprintf("%q cannot be the name of a Prometheus label; use letters, digits and _", name))

@@ -21,6 +21,7 @@ func TestConfigCheck(t *testing.T) {
 		"unknown group":    {func(c *Config) { c.GroupBy = []string{"env", "host"} }, []string{"group_by[1]"}},
 		"group twice":      {func(c *Config) { c.GroupBy = []string{"env", "env"} }, []string{"group_by[1]"}},
 		"label name":       {func(c *Config) { c.GroupBy = []string{"labels.a-b"} }, []string{"group_by[0]"}},
+		"no label name":    {func(c *Config) { c.GroupBy = []string{"labels."} }, []string{"group_by[0]"}},
 		"no signal":        {func(c *Config) { c.Signals = nil }, []string{"signals"}},
 		"misspelt":         {func(c *Config) { c.Signals = []string{"return", "retrun"} }, []string{"signals[1]"}},
 		"prefix alone":     {func(c *Config) { c.Signals = []string{"outcome."} }, []string{"signals[0]"}},

@@ -39,7 +39,7 @@ func (r *received) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	_, _ = io.WriteString(w, "{}\n")
+	_, _ = io.WriteString(w, `{"accepted": 1, "refused": 0, "refusals": []}`)
 }
 
 // The generated training and evaluation of each library run: PPO learns to balance the pole while gravity varies, the
@@ -65,11 +65,11 @@ func TestGeneratedTrainingRuns(t *testing.T) {
 			service := &received{}
 			server := httptest.NewServer(service)
 			defer server.Close()
-			project := func(least string) string {
-				replaced := []string{"telemetry: true", "telemetry: true\n  episodes: 3", "steps: 100000", "telemetry: true, steps: " + test.steps, "at_least: 300", "at_least: " + least}
+			project := func(limit string) string {
+				replaced := []string{"telemetry: true", "telemetry: true\n  episodes: 6", "steps: 100000", "telemetry: true, steps: " + test.steps, "at_least: 300", limit}
 				return written(t, test.features, append(replaced, test.library...)...)
 			}
-			dir := project(test.least)
+			dir := project("at_least: " + test.least)
 			work := filepath.Join(dir, "work")
 			if out, err := stage(t, dir, "train", work, server.URL); err != nil {
 				t.Fatalf("train: %v\n%s", err, out)
@@ -78,8 +78,9 @@ func TestGeneratedTrainingRuns(t *testing.T) {
 				t.Errorf("evaluate: %v\n%s", err, out)
 			}
 			report, err := os.ReadFile(filepath.Join(work, "evaluation.json"))
-			if err != nil || !strings.Contains(string(report), `"version": "v2"`) {
-				t.Errorf("%v\n%s", err, report)
+			version, missing := os.ReadFile(filepath.Join(work, "version"))
+			if err != nil || missing != nil || !strings.Contains(string(report), `"version": "`+strings.TrimSpace(string(version))+`"`) {
+				t.Errorf("%v, %v: version %s\n%s", err, missing, version, report)
 			}
 			t.Logf("%s", strings.Join(strings.Fields(string(report)), " "))
 			for _, policy := range []string{`"cartpole"`, `"cartpole-training"`} {
@@ -90,8 +91,8 @@ func TestGeneratedTrainingRuns(t *testing.T) {
 			if test.library != nil {
 				return
 			}
-			out, err := stage(t, project("501"), "evaluate", work, server.URL) // an episode has at most 500 steps
-			if err == nil || !strings.Contains(out, "return in CartPole-v1: ") {
+			out, err := stage(t, project("at_most: 5"), "evaluate", work, server.URL) // a pole does not fall that soon
+			if err == nil || !strings.Contains(out, "return in CartPole-v1 in lab: ") {
 				t.Errorf("a broken constraint: %v\n%s", err, out)
 			}
 		})
@@ -121,7 +122,7 @@ func written(t *testing.T, features string, replaced ...string) string {
 func stage(t *testing.T, dir, name, work, url string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(dir, "pipeline", "stages", name+".sh"))
-	cmd.Env = append(os.Environ(), "PATH="+absolute(t, "../../.cache/venv-agents/bin")+":"+os.Getenv("PATH"), "WORK="+work, "VERSION=v2",
+	cmd.Env = append(os.Environ(), "PATH="+absolute(t, "../../.cache/venv-agents/bin")+":"+os.Getenv("PATH"), "WORK="+work,
 		"PYTHONPATH="+absolute(t, "../../ingest/emitters/python"), "REWARDWATCH_URL="+url, "OMP_NUM_THREADS=1")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -135,7 +136,7 @@ func TestGeneratedTrainingRunsInTabularEnvironments(t *testing.T) {
 			t.Run(name+" "+id, func(t *testing.T) {
 				dir := written(t, "", append([]string{
 					"id: CartPole-v1", "id: " + id, "simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
-					"steps: 100000", "steps: 300", "telemetry: true\n", "telemetry: false\n  episodes: 2\n", "at_least: 300", "at_least: -3000",
+					"steps: 100000", "steps: 300", "telemetry: true\n", "telemetry: false\n  episodes: 2\n", "gate: {within: 4h, every: 5m}", "gate: {skip: true}", "at_least: 300", "at_least: -3000",
 				}, library...)...)
 				work := filepath.Join(dir, "work")
 				for _, name := range []string{"train", "evaluate"} {

@@ -197,7 +197,7 @@ var confirmations = map[string]string{
 	"accept":                     "The incident was closed.",
 	"ask":                        "The retraining was requested. It needs no approval.",
 	string(retrain.VerbApprove):  "The request was approved.",
-	string(retrain.VerbReject):   "The request was rejected.",
+	string(retrain.VerbReject):   "The request was closed.",
 	string(retrain.VerbWithdraw): "The request was withdrawn.",
 	string(retrain.VerbResend):   "The request will be delivered again.",
 }

@@ -43,20 +43,23 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 	}
 }
 
-// Below the headline of a closed incident, the page says when its alert was active.
+// Below the headline of a closed incident, the page says when it was open, and mentions an alert only if Alertmanager
+// has accepted one.
 func TestTheAlertOfAClosedIncidentIsPast(t *testing.T) {
-	const active = "The alert was active from 2026-11-20 08:30:05 UTC until 2026-11-20 09:35:05 UTC"
+	const open = "The incident was open from 2026-11-20 08:30:05 UTC until 2026-11-20 09:35:05 UTC"
+	since := time.Date(2026, 11, 20, 8, 31, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
-		state     alerts.DeliveryState
+		delivery  alerts.Delivery
 		decisions []alerts.Decision
 		want      string
 	}{
-		"rules": {alerts.ByRules, nil, active + ". Rewardwatch did not send it, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
-		"sent":  {alerts.Undelivered, nil, active + ".</dd>"},
-		"muted": {alerts.Undelivered, []alerts.Decision{{Kind: alerts.Muted, By: "ann"}, {Kind: alerts.Unmuted, By: "ann"}}, active + ". It was muted for part of that time.</dd>"},
+		"rules":    {alerts.Delivery{State: alerts.ByRules}, nil, open + ". Rewardwatch sent no alert, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
+		"not sent": {alerts.Delivery{State: alerts.Undelivered}, nil, open + ".</dd>"},
+		"sent":     {alerts.Delivery{State: alerts.Undelivered, Since: since}, nil, open + ". Alertmanager accepted its alert at 2026-11-20 08:31:00 UTC.</dd>"},
+		"muted":    {alerts.Delivery{State: alerts.Undelivered}, []alerts.Decision{{Kind: alerts.Muted, By: "ann"}, {Kind: alerts.Unmuted, By: "ann"}}, open + ". It was muted for part of that time.</dd>"},
 	} {
 		r := newRig(t)
-		r.view.delivery = alerts.Delivery{State: tt.state}
+		r.view.delivery = tt.delivery
 		i := closed(someIncident())
 		i.MutedUntil, i.Decisions = time.Time{}, tt.decisions
 		r.view.incidents = []alerts.Incident{i}

@@ -40,15 +40,17 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 
 const rulesMay = "Prometheus alerting rules may have sent one."
 
-// alertedThen describes the alert of a closed incident. It does not say whether Alertmanager accepted the alert, which
-// is no longer known.
+// alertedThen describes the alert of a closed incident.
 func alertedThen(i *alerts.Incident, d alerts.Delivery) string {
-	text := fmt.Sprintf("The alert was active from %s until %s.", i.Opened.Moment(i.UnitName()), i.ClosedAt.Moment(i.UnitName()))
+	text := fmt.Sprintf("The incident was open from %s until %s.", i.Opened.Moment(i.UnitName()), i.ClosedAt.Moment(i.UnitName()))
 	if slices.ContainsFunc(i.Decisions, func(d alerts.Decision) bool { return d.Kind == alerts.Muted }) {
 		text += " It was muted for part of that time."
 	}
+	if !d.Since.IsZero() {
+		text += " Alertmanager accepted its alert at " + Stamp(d.Since) + "."
+	}
 	if d.State == alerts.ByRules {
-		text += " Rewardwatch did not send it, because alerts.alertmanager is not set. " + rulesMay
+		text += " Rewardwatch sent no alert, because alerts.alertmanager is not set. " + rulesMay
 	}
 	return text
 }

@@ -31,7 +31,7 @@ func incidentTrigger(rules []string) string {
 	for _, rule := range rules[1:] {
 		switch field, values, some := strings.Cut(rule, " "); {
 		case some:
-			only = append(only, field+" "+listed(values))
+			only = append(only, field+" "+named(field, values))
 		case rule == "critical":
 			only = append(only, "critical only")
 		default:
@@ -39,10 +39,18 @@ func incidentTrigger(rules []string) string {
 		}
 	}
 	if len(only) == 0 {
-		return "Any incident"
+		return "Any incident except improvements"
 	}
 	return "Incidents: " + strings.Join(only, "; ")
 }
 
+// named lists the values of a field: words of Rewardwatch without their signs, and names of the user as they are.
+func named(field, values string) string {
+	if field == "policies" {
+		return listed(values)
+	}
+	return Plain(listed(values))
+}
+
 // listed separates the names of a list with a comma and a space.
-func listed(names string) string { return Plain(strings.ReplaceAll(names, ",", ", ")) }
+func listed(names string) string { return strings.ReplaceAll(names, ",", ", ") }
