@@ -121,7 +121,7 @@ func listGuards(ctx context.Context, c *terminal.Console, service *client.Client
 		raw = append(raw, answer.Guards[i].raw)
 	}
 	return c.Print(raw, func(w io.Writer) error {
-		rows := [][]string{{"POLICY", "GUARD", "STATE", "SINCE", "LIMIT", "CURRENT", "STEPS"}}
+		rows := [][]string{{"POLICY", "GUARD", "STATE", "SINCE", "LIMIT", "CURRENT", "VALUES"}}
 		for i := range answer.Guards {
 			rows = append(rows, guardRows(&answer.Guards[i].Guards)...)
 		}
@@ -169,7 +169,7 @@ func showGuards(c *terminal.Console, g *shownGuards, err error) error {
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			return err
 		}
-		table := [][]string{{"GUARD", "STATE", "SINCE", "LIMIT", "CURRENT", "STEPS", "REASON"}}
+		table := [][]string{{"GUARD", "STATE", "SINCE", "LIMIT", "CURRENT", "VALUES", "REASON"}}
 		for i, row := range guardRows(&g.Guards) {
 			why := ""
 			if of := g.Guards.Guards[i].Why; of != nil {
