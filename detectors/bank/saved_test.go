@@ -236,7 +236,7 @@ var wordsBefore = regexp.MustCompile(`a change takes about (\d+) of them, (\d+) 
 var newWords = strings.NewReplacer(
 	"a change is detected after at least about", "detecting a change takes at least about",
 	"of the baseline have the signal", "in the baseline contain the signal", "has a baseline of its own", "now has its own baseline",
-	" and is now ", " and is ",
+	" and is now ", " and is ", "; change: ", ", by ",
 )
 
 // saidBefore returns a promise in the words of the older build, if its twin uses them. That build did not report that a
