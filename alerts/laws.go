@@ -83,8 +83,7 @@ func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 		if !is || !s.Drifted || scatters(f.Shifts, s.Signal) {
 			continue
 		}
-		if law.owner == CauseRewardFunction && f.Laws.Factors[factor.Reward].Support < knownSupport ||
-			s.Signal == signals.Law(factor.Dynamics.String()) && f.Laws.Learns && f.Laws.Slight {
+		if followsPolicy(f.Laws, s.Signal) {
 			continue
 		}
 		if note.cause != CauseUnknown && note.cause != law.owner || law.owner == CauseRewardFunction && moved[outcomes].moved() {
@@ -96,6 +95,18 @@ func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 		}
 	}
 	return note
+}
+
+// followsPolicy reports whether the scores of a law may only follow the policy: rewards of mostly new situations, or
+// dynamics that moved slightly beside a policy that learns.
+func followsPolicy(v *factor.Verdict, signal string) bool {
+	switch signal {
+	case signals.Law(factor.Reward.String()):
+		return v.Factors[factor.Reward].Support < knownSupport
+	case signals.Law(factor.Dynamics.String()):
+		return v.Learns && v.Slight
+	}
+	return false
 }
 
 // scatters reports whether the scores of a law are spread more widely than in the baseline around a similar level. A

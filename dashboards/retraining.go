@@ -122,7 +122,7 @@ func statusName(state ledger.State) string {
 	if state == ledger.StateDeadLetter {
 		return "not delivered"
 	}
-	return spacedName(string(state))
+	return state.InWords(false)
 }
 
 // statuses shows the states of requests in words and colors.

@@ -74,7 +74,7 @@ func (r *bufferedFields) bytes() []byte {
 		r.failed = true
 		return nil
 	}
-	b := r.b[:n]
+	b := r.b[:n:n]
 	r.b = r.b[n:]
 	return b
 }

@@ -340,35 +340,15 @@ func (s *Batches) valueAndHeaders(f *Found) (err error) {
 // appendHeaders parses the headers of a record: their number, and the length-prefixed key and value of each. They share
 // the memory of b.
 func appendHeaders(headers []ingest.Header, b []byte) ([]ingest.Header, error) {
-	next := func() (int64, error) {
-		n, size := binary.Varint(b)
-		if size <= 0 {
-			return 0, errHeaders
-		}
-		b = b[size:]
-		return n, nil
-	}
-	text := func() ([]byte, error) {
-		n, err := next()
-		if err != nil || n < 0 { // a null value has the length -1
-			return nil, err
-		}
-		if n > int64(len(b)) {
-			return nil, errHeaders
-		}
-		out := b[:n:n]
-		b = b[n:]
-		return out, nil
-	}
-	count, err := next()
-	for ; err == nil && count > 0; count-- {
-		var key, value []byte
-		if key, err = text(); err == nil {
-			value, err = text()
-		}
+	r := bufferedFields{b: b}
+	for count := r.varint(); count > 0 && !r.failed; count-- {
+		key, value := r.bytes(), r.bytes()
 		headers = append(headers, ingest.Header{Key: unsafe.String(unsafe.SliceData(key), len(key)), Value: value})
 	}
-	return headers, err
+	if r.failed {
+		return headers, errHeaders
+	}
+	return headers, nil
 }
 
 // skip skips the rest of the current record.

@@ -140,9 +140,8 @@ func usesRLlib(text, algorithm string) bool { return pytext.Calls(text, algorith
 // byTable matches the construction of a Stable-Baselines3 algorithm whose class is in a variable or table.
 var byTable = pattern.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:(?:policy\s*=\s*)?["'](?:Mlp|Cnn|MultiInput)Policy["']|policy\s*=)`)
 
-// CallByTable returns the position of the opening parenthesis of a call that constructs a Stable-Baselines3 algorithm whose
-// class is in a variable or table, or -1. Without a known policy, the call
-// must have the arguments policy and env.
+// CallByTable returns the position of the opening parenthesis of a call that constructs a Stable-Baselines3 algorithm
+// whose class is in a variable or table, or -1. Without a known policy, the call must have the arguments policy and env.
 func CallByTable(text string) int {
 	for _, m := range byTable.FindAllStringIndex(text, maxHyperparameters) {
 		at := m[0] + strings.IndexByte(text[m[0]:], '(')

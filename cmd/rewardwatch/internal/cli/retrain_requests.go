@@ -258,8 +258,8 @@ func readStory(ctx context.Context, service *client.Client, id string) (*request
 	err := errors.Join(
 		service.Get(ctx, story, "retrain-requests", id, "history"),
 		service.Query(ctx, story, url.Values{"request": {id}}, "deliveries"))
-	if _, is := words.AskedFor(story.Request.Request, story.History); is {
-		story.Request.by = story.History[0].By
+	if asked, is := words.AskedFor(story.Request.Request, story.History); is {
+		story.Request.by = asked.By
 	}
 	return story, err
 }

@@ -25,7 +25,7 @@ func (c *Console) donePart(i *alerts.Incident, d *incidentPage) donePart {
 	switch {
 	case d.Ledger != "":
 		out.Why = d.Ledger
-	case len(d.Judged) > 0 && d.Judged[len(d.Judged)-1].Reason == words.ReasonText(ledger.Opened):
+	case len(d.Judged) > 0 && d.Judged[len(d.Judged)-1].opened:
 		out.Why = "A retraining was requested, but the request is no longer stored."
 	case len(d.Judged) > 0:
 		out.Why = "Not requested: " + d.Judged[len(d.Judged)-1].Reason + "."
@@ -49,7 +49,7 @@ func (c *Console) tellPeople(ctx context.Context, line *requestLine, q ledger.Re
 // request determines its standing.
 func (l *requestLine) peopleFrom(q ledger.Request, history []ledger.StateChange) {
 	if asked, is := words.AskedFor(q, history); is {
-		l.Asked, l.asked = history[0].By, []words.Decided{asked}
+		l.Asked, l.asked = asked.By, []words.Decided{asked}
 	}
 	l.Decided = words.RequestDecisions(history)
 	if n := len(l.Decided); n > 0 && (l.state == ledger.StateRejected || l.state == ledger.StateWithdrawn) {

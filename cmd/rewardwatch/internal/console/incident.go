@@ -135,6 +135,7 @@ type shiftPart struct {
 // judgedPart is a decision on whether the incident leads to a retrain request.
 type judgedPart struct {
 	At, Reason, Detail string
+	opened             bool // a request was opened
 }
 
 func (c *Console) incident(w http.ResponseWriter, r *http.Request) {
@@ -562,7 +563,7 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 	}
 	slices.SortStableFunc(d.Decisions, func(a, b words.Decided) int { return a.At.Compare(b.At) })
 	for _, j := range slices.Backward(judged) { // oldest first
-		d.Judged = append(d.Judged, judgedPart{At: words.Stamp(j.At), Reason: words.ReasonText(j.Reason), Detail: j.Detail})
+		d.Judged = append(d.Judged, judgedPart{At: words.Stamp(j.At), Reason: words.ReasonText(j.Reason), Detail: j.Detail, opened: j.Reason == ledger.Opened})
 	}
 }
 

@@ -140,6 +140,7 @@ func Standing(q ledger.Request) string {
 // Decided is a person's decision or comment, and its time.
 type Decided struct {
 	At   time.Time
+	By   string // the person, of a decision on a request
 	Text string
 
 	what string // the beginning of Text, of a decision on a request
@@ -172,7 +173,7 @@ func AskedFor(q ledger.Request, history []ledger.StateChange) (asked Decided, is
 }
 
 func decided(what string, h ledger.StateChange, more string) Decided {
-	return Decided{At: h.At, Text: fmt.Sprintf("%s by %s at %s: %s", what, h.By, Stamp(h.At), h.Reason) + more, what: what}
+	return Decided{At: h.At, By: h.By, Text: fmt.Sprintf("%s by %s at %s: %s", what, h.By, Stamp(h.At), h.Reason) + more, what: what}
 }
 
 // RequestDecisions describes people's decisions on a request, from its history, oldest first.
