@@ -66,9 +66,11 @@ func TestAForgottenPolicyStartsFromNothing(t *testing.T) {
 	disk := ingesttest.NewSegments()
 	p := forgetful(t, disk, 3)
 	f := p.Feed(0)
-	next := feedSummaries(t, f, 0, time.Minute, "keep", "drop", "drop")
-	testkit.Eventually(t, "units", func() bool { return p.judged() == 3 })
-	next = feedSummaries(t, f, next, time.Minute, "late") // two streams each, as far as there is room
+	next := feedSummaries(t, f, 0, time.Minute, "keep")
+	testkit.Eventually(t, "the two streams of keep", func() bool { return p.judged() == 1 })
+	next = feedSummaries(t, f, next, time.Minute, "drop", "drop")
+	testkit.Eventually(t, "the last free stream", func() bool { return p.judged() == 3 })
+	next = feedSummaries(t, f, next, time.Minute, "late")
 	if len(p.All()) != 2 || p.tenants.Limits()[0].Refused() == 0 {
 		t.Fatalf("%d policies, %d refused", len(p.All()), p.tenants.Limits()[0].Refused())
 	}
