@@ -286,7 +286,12 @@ func (a *Assembler) keepToMost(inHand *episode) {
 
 // policy returns the state of a policy. It returns nil if the policy's events are ignored, and counts them.
 func (a *Assembler) policy(name string) *policy {
-	if a.last != nil && a.last.Name == name {
+	before := a.last
+	if before != nil && before.Name == name {
+		return before
+	}
+	if before != nil && before.next != nil && before.next.Name == name && !before.next.gone {
+		a.last = before.next
 		return a.last
 	}
 	p := a.policies[name]
@@ -304,6 +309,9 @@ func (a *Assembler) policy(name string) *policy {
 		p = newPolicy(strings.Clone(name), groupLabels(a.cfg.GroupBy(name)), false)
 		p.split, p.stepwise = a.cfg.SplitBy(name), a.cfg.Stepwise(name)
 		a.policies[p.Name] = p
+	}
+	if before != nil {
+		before.next = p
 	}
 	a.last = p
 	return p

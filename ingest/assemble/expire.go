@@ -90,7 +90,7 @@ func (a *Assembler) forgetPolicy(p *policy) {
 		}
 	}
 	delete(a.policies, p.Name)
-	a.last = nil
+	a.last, p.gone = nil, true
 }
 
 // Forget drops all state of a policy, including its open episodes. Its next event is treated as its first one.

@@ -57,7 +57,9 @@ type policy struct {
 	split  []string // see Config.SplitBy
 	shadow bool     // whether it is the InShadow of another policy
 
-	stepwise bool // see Config.Stepwise; false for shadow events
+	stepwise bool    // see Config.Stepwise; false for shadow events
+	next     *policy // of the event that followed this policy's last one; events of policies often come in the same order
+	gone     bool    // whether the assembler has forgotten it
 
 	starts               list     // its open episodes
 	lost                 lostList // *lostEpisode values, oldest first

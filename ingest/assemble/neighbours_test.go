@@ -287,3 +287,20 @@ func TestAPolicyOfManyGroupsMakesRoom(t *testing.T) {
 		t.Errorf("%d groups and %d policies are left", len(b.groups), len(b.policies))
 	}
 }
+
+// A forgotten policy is not found through the policy that its events used to follow.
+func TestAForgottenPolicyIsNotFollowed(t *testing.T) {
+	b := newBench(Config{})
+	for i := range int64(3) {
+		b.feed(stepOf(i, 1, ofPolicy("p")), stepOf(i, 1, ofPolicy("q")))
+	}
+	was := b.policies["q"]
+	if b.policies["p"].next != was {
+		t.Fatalf("p is followed by %+v", b.policies["p"].next)
+	}
+	b.Forget("q")
+	b.feed(stepOf(3, 1, ofPolicy("p")), stepOf(3, 1, ofPolicy("q")))
+	if now := b.policies["q"]; now == nil || now == was || b.last != now || b.policies["p"].next != now {
+		t.Errorf("q is %+v", now)
+	}
+}
