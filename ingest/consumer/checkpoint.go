@@ -32,8 +32,8 @@ const (
 	partitionHeaderSize = len(partitionMagic) + 4 + 8 + 8 + 4 + 8 + 2
 )
 
-// mark identifies the last message that was read. If a partition has a different message at that offset, the topic was
-// recreated.
+// mark identifies the last message of the last record batch that was read to its end. If a partition has a different
+// message at that offset, the topic was recreated.
 type mark struct {
 	offset int64 // unknown before the first message
 	sum    uint32

@@ -113,7 +113,7 @@ func (p *reader) take(f *fetch.Found) error {
 	if f.Kind == fetch.KindNothing {
 		return nil
 	}
-	if marks {
+	if marks && f.Final { // one message of a record batch is enough, as the batch is written and removed as a whole
 		p.last = mark{offset: f.Offset, sum: ingest.Checksum(f.Value)}
 	}
 	p.reached = max(p.reached, f.Time())

@@ -30,7 +30,7 @@ type reader struct {
 	stalled  atomic.Bool                // whether the watchdog closed the connection
 
 	read     int64 // next offset to read; everything before it is in the state or in the intake
-	last     mark  // last message before read
+	last     mark  // last message of the last record batch before read
 	failures int   // consecutive failed connections
 	pastEnd  int   // consecutive observations of an end before next
 	larger   int   // how often the size of a response was doubled
@@ -39,7 +39,7 @@ type reader struct {
 
 	// Guarded by the partition's turn:
 	next      int64 // everything before this offset is in the state; negative until the start of the log is known
-	mark      mark  // last message before next
+	mark      mark  // last message of the last record batch before next
 	committed int64 // next offset as committed to the group
 	saved     int64 // next offset of the last checkpoint
 	course    course

@@ -26,7 +26,7 @@ func (s *Batches) bufferedRecord() bool {
 	}
 	s.found = Found{
 		Offset: offset, Next: offset + 1, Records: 1, ts: ts,
-		Key: key, Value: value, headers: s.headers, Size: int64(len(value)),
+		Key: key, Value: value, headers: s.headers, Size: int64(len(value)), Final: s.batch.left == 1,
 	}
 	s.next = offset + 1
 	s.batch.left--

@@ -31,12 +31,13 @@ type Found struct {
 	headers    []ingest.Header
 	Size       int64 // size of the value; if it exceeds the limit, Value is truncated and there are no headers
 	Why        error // why the records were refused
+	Final      bool  // whether it is the last record of its record batch
 }
 
-// FoundRecord returns the step for a complete record. ts is in Unix milliseconds. The step shares the memory of the
-// arguments.
+// FoundRecord returns the step for a complete record that is not part of a record batch. ts is in Unix milliseconds. The
+// step shares the memory of the arguments.
 func FoundRecord(offset, ts int64, key []byte, headers []ingest.Header, value []byte) Found {
-	return Found{Offset: offset, Next: offset + 1, Records: 1, ts: ts, Key: key, headers: headers, Value: value, Size: int64(len(value))}
+	return Found{Offset: offset, Next: offset + 1, Records: 1, ts: ts, Key: key, headers: headers, Value: value, Size: int64(len(value)), Final: true}
 }
 
 // Class says how a step must be handled.

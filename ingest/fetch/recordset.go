@@ -280,7 +280,7 @@ func (s *Batches) nextRecord() (Found, error) {
 	if offset += s.batch.first; offset < s.next || offset > s.batch.last {
 		return Found{}, fmt.Errorf("a record has the invalid offset %d", offset)
 	}
-	f := Found{Offset: offset, Next: offset + 1, Records: 1, ts: ts}
+	f := Found{Offset: offset, Next: offset + 1, Records: 1, ts: ts, Final: s.batch.left == 1}
 	if err := s.contents(&f, size); err != nil {
 		return Found{}, err
 	}

@@ -187,7 +187,7 @@ func TestRecordSetGivesKeysHeadersAndTimes(t *testing.T) {
 			if attributes != 0 {
 				w.ts = 1009
 			}
-			if err != nil || f.Offset != int64(offset) || f.Kind != w.Kind || !errors.Is(f.Why, w.Why) || f.ts != w.ts || !bytes.Equal(f.Value, w.Value) {
+			if err != nil || f.Offset != int64(offset) || f.Kind != w.Kind || !errors.Is(f.Why, w.Why) || f.ts != w.ts || f.Final != (offset == len(want)-1) || !bytes.Equal(f.Value, w.Value) {
 				t.Errorf("offset %d: %v %v at %d with %d bytes, %v", offset, f.Kind, f.Why, f.ts, len(f.Value), err)
 			}
 			if (f.Key == nil) != (w.Key == nil) || !bytes.Equal(f.Key, w.Key) || !reflect.DeepEqual(append([]ingest.Header(nil), f.headers...), w.headers) {
