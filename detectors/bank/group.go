@@ -1,7 +1,6 @@
 package bank
 
 import (
-	"container/list"
 	"slices"
 	"strings"
 	"time"
@@ -97,13 +96,13 @@ type group struct {
 	shown        *finding.GroupSummary // nil if the group has changed since it was summarized
 	offered      bool                  // whether its current state has been published to readers
 
-	hold                      *hold         // set while units of the group wait for a calibration
-	branches                  int           // see branchCount
-	counted                   bool          // whether branches is current
-	resident                  *list.Element // in the list of groups in memory
-	away                      *away         // set while the group is evicted, see stub
-	gatesSaved                bool          // whether the checkpoint has a part for the gates
-	runningBytes, frozenBytes int           // sizes of its parts
+	hold                      *hold              // set while units of the group wait for a calibration
+	branches                  int                // see branchCount
+	counted                   bool               // whether branches is current
+	resident                  *capacity.Resident // in the list of groups in memory
+	away                      *away              // set while the group is evicted, see stub
+	gatesSaved                bool               // whether the checkpoint has a part for the gates
+	runningBytes, frozenBytes int                // sizes of its parts
 }
 
 func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, calibrations *budget.Calibrations) *group {

@@ -8,24 +8,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Residents lists the groups of all banks whose state is in memory, by last use. Their weights are estimates.
-// Residents is safe for concurrent use.
+// Residents lists the groups of all banks whose state is in memory, roughly by last use: like a clock with a second
+// chance, it only remembers whether a group was used since Choose last passed it. Their weights are estimates. Residents
+// is safe for concurrent use.
 type Residents struct {
 	most int64
-	last atomic.Pointer[list.Element] // the group used last, if no other method has changed the order since
 
 	mu      sync.Mutex
-	order   *list.List // of *resident, the least recently used first
+	order   *list.List // of *Resident, those that leave next first
 	bytes   int64
 	leaving int64 // bytes of the groups that were chosen to leave and have not left yet
 	evicted int
 }
 
-// resident is one group in memory.
-type resident struct {
+// Resident is one group in memory.
+type Resident struct {
+	used    atomic.Bool // since Choose last passed it; never set while leaving is
 	group   ingest.Group
 	bytes   int64
 	leaving bool
+	at      *list.Element
 }
 
 // NewResidents returns an empty list. Once the groups take the given number of bytes, a bank that is resumed leaves
@@ -53,15 +55,24 @@ func (r *Residents) Evicted() int {
 	return r.evicted
 }
 
-// Choose returns the least recently used groups to evict, until all leaving groups together take the given number
-// of bytes. It does not return a group again until that group has been used or restored.
+// Choose returns the groups to evict, until all leaving groups together take the given number of bytes. Groups that were
+// used since the last call are the last to be returned. It does not return a group again until that group has been used
+// or restored.
 func (r *Residents) Choose(bytes int64) []ingest.Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last.Store(nil)
 	var chosen []ingest.Group
-	for e := r.order.Front(); e != nil && r.leaving < bytes; e = e.Next() {
-		if m := e.Value.(*resident); !m.leaving {
+	for e, left := r.order.Front(), 2*r.order.Len(); e != nil && left > 0 && r.leaving < bytes; left-- {
+		m := e.Value.(*Resident)
+		e = e.Next()
+		switch {
+		case m.leaving:
+		case m.used.Swap(false):
+			r.order.MoveToBack(m.at)
+			if e == nil {
+				e = m.at
+			}
+		default:
 			m.leaving = true
 			r.leaving += m.bytes
 			chosen = append(chosen, m.group)
@@ -78,44 +89,43 @@ func (r *Residents) Full() bool {
 }
 
 // Enter adds a group as the most recently used.
-func (r *Residents) Enter(group ingest.Group, bytes int64) *list.Element {
+func (r *Residents) Enter(group ingest.Group, bytes int64) *Resident {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last.Store(nil)
 	r.bytes += bytes
-	return r.order.PushBack(&resident{group: group, bytes: bytes})
+	m := &Resident{group: group, bytes: bytes}
+	m.at = r.order.PushBack(m)
+	return m
 }
 
-// Use marks a group as the most recently used. Successive units often belong to the same group, so that case takes no
-// lock.
-func (r *Residents) Use(e *list.Element) {
-	if r.last.Load() == e {
+// Use records that a group is used, so that it does not leave. It is called for each unit, and mostly takes no lock.
+func (r *Residents) Use(m *Resident) {
+	if m.used.Load() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stay(e.Value.(*resident))
-	r.order.MoveToBack(e)
-	r.last.Store(e)
+	r.stay(m)
+	m.used.Store(true)
 }
 
 // Yield makes a group the first to leave.
-func (r *Residents) Yield(e *list.Element) {
+func (r *Residents) Yield(m *Resident) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last.Store(nil)
-	r.order.MoveToFront(e)
+	m.used.Store(false)
+	r.order.MoveToFront(m.at)
 }
 
 // Keep cancels the choice of a group for eviction and leaves its place in the order.
-func (r *Residents) Keep(e *list.Element) {
+func (r *Residents) Keep(m *Resident) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stay(e.Value.(*resident))
+	r.stay(m)
 }
 
 // stay cancels the choice of a group for eviction.
-func (r *Residents) stay(m *resident) {
+func (r *Residents) stay(m *Resident) {
 	if m.leaving {
 		m.leaving = false
 		r.leaving -= m.bytes
@@ -123,10 +133,9 @@ func (r *Residents) stay(m *resident) {
 }
 
 // Weigh updates the weight of a group.
-func (r *Residents) Weigh(e *list.Element, bytes int64) {
+func (r *Residents) Weigh(m *Resident, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := e.Value.(*resident)
 	r.bytes += bytes - m.bytes
 	if m.leaving {
 		r.leaving += bytes - m.bytes
@@ -135,14 +144,12 @@ func (r *Residents) Weigh(e *list.Element, bytes int64) {
 }
 
 // Leave removes a group.
-func (r *Residents) Leave(e *list.Element) {
+func (r *Residents) Leave(m *Resident) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := e.Value.(*resident)
 	r.stay(m)
-	r.last.Store(nil)
 	r.bytes -= m.bytes
-	r.order.Remove(e)
+	r.order.Remove(m.at)
 }
 
 // CountEvicted counts evicted groups; n is negative for groups that have returned.
