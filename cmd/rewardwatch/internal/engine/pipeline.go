@@ -8,12 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/pace"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
@@ -94,15 +92,7 @@ type pipelineMetrics struct {
 	Dropped     *prometheus.CounterVec
 	waiting     *prometheus.GaugeVec
 	savedAt     prometheus.Gauge
-	delay       prometheus.Histogram
-}
-
-// judged records the delay of a unit that a bank has judged, if the unit has a clock. If the clock of the agent is
-// ahead, the delay counts as 0.
-func (m *pipelineMetrics) judged(end int64, now time.Time) {
-	if end != 0 {
-		m.delay.Observe(max(0, now.Sub(time.Unix(0, end)).Seconds()))
-	}
+	delay       *delayMetric
 }
 
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
@@ -115,10 +105,8 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: names.MetricUnitsDropped, Help: "Episodes or blocks that were not judged."}, []string{"reason"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Episodes or blocks waiting to be judged."}, []string{"reason"}),
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "Unix time at which policy state was last saved."}),
-		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: names.MetricUnitDelay, Help: "Time from the last event of an episode or block until it is judged.",
-			Buckets: []float64{.05, .2, 1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
-		}),
+		delay: &delayMetric{desc: prometheus.NewDesc(
+			names.MetricUnitDelay, "Time from the last event of an episode or block until it is judged.", nil, nil)},
 	}
 	for _, why := range []error{ErrUnmatched, errStreamLimit, errTenantPolicies, errNoBaseline, ErrDamagedUnit} {
 		m.Dropped.WithLabelValues(why.Error())

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 
@@ -210,10 +209,7 @@ func TestDelayOfUnits(t *testing.T) {
 	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	var shown dto.Metric
-	if err := p.Metrics.delay.Write(&shown); err != nil {
-		t.Fatal(err)
-	}
+	shown := collected(t, p.Metrics.delay)
 	got := map[float64]uint64{}
 	for _, b := range shown.GetHistogram().GetBucket() {
 		got[b.GetUpperBound()] = b.GetCumulativeCount()

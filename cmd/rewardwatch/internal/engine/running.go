@@ -33,6 +33,7 @@ type RunningWorker struct {
 	merger       *order.Merger
 	units        chan []order.WaitingUnit // from one partition each
 	decision     ingest.DecisionUnit      // the decision that is being judged
+	delays       delays                   // of the units judged since they were last shown
 	orders       chan func()              // run between two units
 	leaving      chan []ingest.Group      // groups to evict
 	gone         chan struct{}            // closed when the policy is forgotten
@@ -265,7 +266,7 @@ func (r *RunningWorker) release(ctx context.Context) error {
 			r.showDelays(at)
 		}
 		if waits, _ := r.Policy.Pending(); !known && waits == waited && u.End != ingest.EndOpen {
-			r.workers.Pipeline.Metrics.judged(u.EndTS, at)
+			r.delays.add(u.EndTS, at)
 		}
 	}
 	if err := r.proceed(ctx); err != nil {
@@ -276,12 +277,13 @@ func (r *RunningWorker) release(ctx context.Context) error {
 	return nil
 }
 
-// showDelays records the delays of units that waited for calibrations and were judged since the last call, and the
-// memory of the units that still wait.
+// showDelays records the delays of the units that were judged since the last call, and the memory of those that wait for
+// calibrations.
 func (r *RunningWorker) showDelays(now time.Time) {
 	for _, end := range r.Policy.JudgedLate() {
-		r.workers.Pipeline.Metrics.judged(end, now)
+		r.delays.add(end, now)
 	}
+	r.workers.Pipeline.Metrics.delay.take(&r.delays)
 	_, bytes := r.Policy.Pending()
 	r.workers.Pipeline.kept.pending.Add(bytes - r.pendingBytes)
 	r.pendingBytes = bytes
