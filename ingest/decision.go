@@ -38,9 +38,23 @@ type DecisionSignal struct {
 	Outer bool // whether Q10 and Q90 are set to the value, as for all signals except outcomes
 }
 
+// Value returns the values of a unit for the signal at an index of Signals, given its only value.
+func (s *DecisionShape) Value(at int, value float64) NamedMoments {
+	n := NamedMoments{Signal: s.Signals[at].Name, Moments: momentsOf(value)}
+	if s.Signals[at].Outer {
+		n.Q10, n.Q90 = value, value
+	}
+	return n
+}
+
 // Bytes returns the approximate memory of the decision, without its shape.
 func (d *Decision) Bytes() int64 {
 	return int64(int(unsafe.Sizeof(*d)) + len(d.Agent) + len(d.Episode))
+}
+
+// Place returns the position of the decision in its partition.
+func (d *Decision) Place() AppliedUnit {
+	return AppliedUnit{Pos: d.Pos, Ord: d.Ord, Reading: d.Reading}
 }
 
 // Unit returns the decision as a unit in newly allocated memory.
@@ -82,11 +96,7 @@ func (d *Decision) Fill(u *Unit, values []float64) {
 		u.Actions = nil // like the empty lists of other units
 	}
 	for i, value := range values {
-		n := NamedMoments{Signal: s.Signals[i].Name, Moments: momentsOf(value)}
-		if s.Signals[i].Outer {
-			n.Q10, n.Q90 = value, value
-		}
-		u.Numeric = append(u.Numeric, n)
+		u.Numeric = append(u.Numeric, s.Value(i, value))
 	}
 	if len(values) == 0 {
 		u.Numeric = nil

@@ -120,8 +120,8 @@ func (p *Policy) resumeJudging(h *hold) (found []finding.Finding) {
 
 // receive marks a unit as applied, and judges it unless its group waits.
 func (p *Policy) receive(u packed.Unit, late bool) []finding.Finding {
-	applied := p.apply(u.Unit)
-	if applied && p.applying != nil {
+	applied := p.applied.Apply(ingest.AppliedUnitOf(u.Unit))
+	if p.changed = p.changed || applied; applied && p.applying != nil {
 		p.applying(u.Unit)
 	}
 	if u.End == ingest.EndOpen { // part of an episode that the bank judges as a whole

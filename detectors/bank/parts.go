@@ -209,10 +209,8 @@ func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 	}
 	p.granted, p.even, p.among = state.Granted, state.Even, state.Among
 	p.later, p.numbers = state.Later, state.Numbers
-	p.near = nil
-	for partition, wire := range state.Applied {
-		a := wire.Live()
-		p.applied[partition] = &a
+	for _, wire := range state.Applied {
+		p.applied.Set(wire.Live())
 	}
 	if part, has := parts[usedPart]; has {
 		used, err := usedFormat.Decode(part)

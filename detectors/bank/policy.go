@@ -25,14 +25,13 @@ type Policy struct {
 	cfg     watch.Config
 	groups  []*group // in order of first unit
 	byKey   map[ingest.Group]*group
-	recent  *group                                   // the group that find returned last
-	applied map[ingest.Partition]*ingest.AppliedUnit // by partition
-	near    []*ingest.AppliedUnit                    // the elements of applied, by number of the partition if it is small
-	granted bool                                     // whether the budget has been divided
-	even    float64                                  // share of each group known at that time
-	among   int                                      // number of groups known at that time
-	later   int                                      // number of groups that have used the reserve since
-	numbers int                                      // number of groups so far
+	recent  *group // the group that find returned last
+	applied ingest.AppliedUnits
+	granted bool    // whether the budget has been divided
+	even    float64 // share of each group known at that time
+	among   int     // number of groups known at that time
+	later   int     // number of groups that have used the reserve since
+	numbers int     // number of groups so far
 	limit   *capacity.StreamLimit
 	changed bool     // since the last save
 	gone    []string // parts of the checkpoint that were removed since the last save
@@ -63,7 +62,7 @@ type Policy struct {
 // NewPolicy returns the bank of a policy. All banks must share the limit.
 func NewPolicy(name string, cfg watch.Config, limit *capacity.StreamLimit) *Policy {
 	p := &Policy{
-		name: name, cfg: cfg, limit: limit.Part(), byKey: map[ingest.Group]*group{}, applied: map[ingest.Partition]*ingest.AppliedUnit{},
+		name: name, cfg: cfg, limit: limit.Part(), byKey: map[ingest.Group]*group{},
 		calibrations: budget.NewCalibrations(), residents: capacity.NewResidents(math.MaxInt64), samples: samples{byGroup: map[ingest.Group]*groupSamples{}},
 	}
 	p.Publish()
@@ -216,51 +215,10 @@ func (p *Policy) Tick(now time.Time) []finding.Finding {
 }
 
 // Applied returns, by partition, the last unit that the bank has applied.
-func (p *Policy) Applied() map[ingest.Partition]ingest.AppliedUnit {
-	out := make(map[ingest.Partition]ingest.AppliedUnit, len(p.applied))
-	for partition, a := range p.applied {
-		out[partition] = *a
-	}
-	return out
-}
+func (p *Policy) Applied() map[ingest.Partition]ingest.AppliedUnit { return p.applied.All() }
 
 // Has reports whether the bank has definitely applied the unit, so that it would ignore it.
-func (p *Policy) Has(u *ingest.Unit) bool {
-	a := p.lastOf(u.Pos.Partition)
-	return a != nil && a.Covers(u)
-}
-
-func (p *Policy) apply(u *ingest.Unit) bool {
-	a := p.lastOf(u.Pos.Partition)
-	if a == nil {
-		a = &ingest.AppliedUnit{}
-		p.applied[u.Pos.Partition] = a
-	} else if a.Covers(u) {
-		return false
-	}
-	a.Pos, a.Ord, a.Reading = u.Pos, u.Ord, u.Reading
-	p.changed = true
-	return true
-}
-
-// mostNear is the number of partitions that are found by index instead of in the map.
-const mostNear = 64
-
-// lastOf returns the last unit that the bank has applied in a partition; nil if there is none.
-func (p *Policy) lastOf(of ingest.Partition) *ingest.AppliedUnit {
-	if of < 0 || of >= mostNear {
-		return p.applied[of]
-	}
-	if int(of) < len(p.near) && p.near[of] != nil {
-		return p.near[of]
-	}
-	a := p.applied[of]
-	if a != nil {
-		p.near = append(p.near, make([]*ingest.AppliedUnit, max(0, int(of)+1-len(p.near)))...)
-		p.near[of] = a
-	}
-	return a
-}
+func (p *Policy) Has(u *ingest.Unit) bool { return p.applied.Has(ingest.AppliedUnitOf(u)) }
 
 // find returns a group, or nil. It caches the last result, as successive units often belong to the same group.
 func (p *Policy) find(key ingest.Group) *group {

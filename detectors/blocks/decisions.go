@@ -27,28 +27,46 @@ type slot struct {
 // mostSlots bounds the slots: a group rarely has decisions of more partitions and versions at the same time.
 const mostSlots = 16
 
-// slotOf returns the slot of a decision, which is valid until the next call.
-func (b *Joiner) slotOf(u *ingest.Unit) *slot {
+// slotOf returns the slot of decisions from a partition with the given versions, which is valid until the next call.
+func (b *Joiner) slotOf(partition ingest.Partition, versions *ingest.Versions) *slot {
 	for i := range b.slots {
-		if s := &b.slots[i]; s.partition == u.Pos.Partition && (b.Mixed || s.versions == u.Versions) {
+		if s := &b.slots[i]; s.partition == partition && (b.Mixed || s.versions == *versions) {
 			return s
 		}
 	}
 	if len(b.slots) == mostSlots {
 		b.slots = b.slots[:0]
 	}
-	key := string(b.decisionKey(u))
-	b.slots = append(b.slots, slot{partition: u.Pos.Partition, versions: u.Versions, key: key, open: b.Open[key]})
+	key := string(b.decisionKey(partition, versions))
+	b.slots = append(b.slots, slot{partition: partition, versions: *versions, key: key, open: b.Open[key]})
 	return &b.slots[len(b.slots)-1]
+}
+
+// Join adds a decision like Add, but only if it neither begins nor completes a block. Otherwise, it returns false and
+// changes nothing.
+func (b *Joiner) Join(d *ingest.Decision) bool {
+	open := b.slotOf(d.Pos.Partition, &d.Shape.Versions).open
+	if open == nil || open.Parts+1 >= b.Size || open.Unit.Propensity != nil || b.Joined+1 >= RoundLength || b.isShort() {
+		return false
+	}
+	addDecisionTo(open.Unit, d)
+	open.Parts, open.Round = open.Parts+1, b.Round
+	b.Joined++
+	return true
+}
+
+// isShort reports whether versions change too often for separate blocks.
+func (b *Joiner) isShort() bool {
+	return b.Decisions && !b.Mixed && float64(b.Lost) > mixedShare*RoundLength
 }
 
 // addDecision joins a decision to the earlier ones of its partition and versions. It returns the block once it is
 // complete, and nil before.
 func (b *Joiner) addDecision(u *ingest.Unit) *ingest.Unit {
-	s := b.slotOf(u)
+	s := b.slotOf(u.Pos.Partition, &u.Versions)
 	if s.open == nil && len(b.Open) >= maxOpenDecisions {
 		b.mix()
-		s = b.slotOf(u)
+		s = b.slotOf(u.Pos.Partition, &u.Versions)
 	}
 	if s.open == nil {
 		s.open = b.begin(u)
@@ -63,7 +81,7 @@ func (b *Joiner) addDecision(u *ingest.Unit) *ingest.Unit {
 		delete(b.Open, s.key)
 		s.open, b.left = nil, open
 	}
-	if b.count(); b.Decisions && !b.Mixed && float64(b.Lost) > mixedShare*RoundLength {
+	if b.count(); b.isShort() {
 		b.mix()
 	}
 	if !complete {
@@ -101,10 +119,11 @@ func (b *Joiner) mix() {
 	b.Restart()
 }
 
-// decisionKey returns the key of a decision in Open. It is valid until the next call.
-func (b *Joiner) decisionKey(u *ingest.Unit) []byte {
-	key := binary.AppendVarint(b.key[:0], int64(u.Pos.Partition))
-	if v := &u.Versions; !b.Mixed && *v != (ingest.Versions{}) {
+// decisionKey returns the key in Open of decisions from a partition with the given versions. It is valid until the next
+// call.
+func (b *Joiner) decisionKey(partition ingest.Partition, v *ingest.Versions) []byte {
+	key := binary.AppendVarint(b.key[:0], int64(partition))
+	if !b.Mixed && *v != (ingest.Versions{}) {
 		for _, text := range [...]string{v.Policy, v.Env, v.Reward} {
 			key = append(binary.AppendUvarint(key, uint64(len(text))), text...)
 		}
@@ -151,6 +170,32 @@ func decisionsOf(u *ingest.Unit) ingest.Decisions {
 	return d
 }
 
+// addDecisionTo does what addTo does with the unit of a decision.
+func addDecisionTo(block *ingest.Unit, d *ingest.Decision) {
+	s, x := d.Shape, d.Reward
+	var reward ingest.Moments
+	reward.Add(x)
+	block.Decisions.N++
+	block.Decisions.Returns.Merge(reward)
+	block.Reward.Merge(reward)
+	block.EndTS, block.Last, block.Pos, block.Ord, block.Reading, block.Run = d.TS, d.Pos, d.Pos, d.Ord, d.Reading, d.Run
+	block.Versions, block.End = s.Versions, s.End
+	block.Length, block.Events = block.Length+1, block.Events+1
+	if block.LongestConstant < 1 {
+		block.LongestConstant, block.ConstantReward = 1, x
+	}
+	block.ActionKind = max(block.ActionKind, s.Kind)
+	if s.Unfinished >= 0 {
+		block.Unfinished = max(0, block.Unfinished) + s.Unfinished
+	}
+	if s.Acts {
+		addCount(block, ingest.Count{Name: d.Action, N: 1, Reward: x})
+	}
+	for i := range s.Signals {
+		addMoment(block, i, s.Value(i, d.Values[i]))
+	}
+}
+
 // addTo adds a decision, or a block of decisions, to an earlier block.
 func addTo(block, u *ingest.Unit) {
 	more := decisionsOf(u)
@@ -179,32 +224,39 @@ func addTo(block, u *ingest.Unit) {
 }
 
 func addCounts(block *ingest.Unit, actions []ingest.Count) {
-	for i := range actions {
-		c := &actions[i]
-		at := slices.IndexFunc(block.Actions, func(have ingest.Count) bool { return have.Name == c.Name })
-		if at < 0 {
-			block.Actions = append(block.Actions, *c)
-			continue
-		}
-		block.Actions[at].N += c.N
-		block.Actions[at].Reward += c.Reward
+	for _, c := range actions {
+		addCount(block, c)
 	}
 }
 
-// addMoments adds numeric signals. The units of a group mostly have them in the same order.
+func addCount(block *ingest.Unit, c ingest.Count) {
+	for i := range block.Actions {
+		if have := &block.Actions[i]; have.Name == c.Name {
+			have.N += c.N
+			have.Reward += c.Reward
+			return
+		}
+	}
+	block.Actions = append(block.Actions, c)
+}
+
 func addMoments(block *ingest.Unit, numeric []ingest.NamedMoments) {
 	for i := range numeric {
-		m := &numeric[i]
-		at := i
-		if at >= len(block.Numeric) || block.Numeric[at].Signal != m.Signal {
-			at = slices.IndexFunc(block.Numeric, func(have ingest.NamedMoments) bool { return have.Signal == m.Signal })
-		}
-		if at < 0 {
-			block.Numeric = append(block.Numeric, *m)
-			continue
-		}
-		block.Numeric[at].Merge(m.Moments)
+		addMoment(block, i, numeric[i])
 	}
+}
+
+// addMoment adds a numeric signal, the one at an index of its unit. The units of a group mostly have them in the same
+// order.
+func addMoment(block *ingest.Unit, at int, m ingest.NamedMoments) {
+	if at >= len(block.Numeric) || block.Numeric[at].Signal != m.Signal {
+		at = slices.IndexFunc(block.Numeric, func(have ingest.NamedMoments) bool { return have.Signal == m.Signal })
+	}
+	if at < 0 {
+		block.Numeric = append(block.Numeric, m)
+		return
+	}
+	block.Numeric[at].Merge(m.Moments)
 }
 
 // finish sets the fields that follow from the sums of a block of decisions. Its outer deciles would be those of few

@@ -101,7 +101,7 @@ func (b *Joiner) named(u *ingest.Unit) *ingest.Unit {
 // keyOf returns the key in Open of the unit that a part is joined to: its agent, or "" for all agents.
 func (b *Joiner) keyOf(u *ingest.Unit) string {
 	if b.Decisions {
-		return string(b.decisionKey(u))
+		return string(b.decisionKey(u.Pos.Partition, &u.Versions))
 	}
 	if b.Mixed {
 		return ""

@@ -44,10 +44,13 @@ func New(policy string, cfg watch.Guards) *Set {
 	return s
 }
 
+// Idle reports whether there are no guards, so that Observe does nothing.
+func (s *Set) Idle() bool { return len(s.guards) == 0 && len(s.removed) == 0 }
+
 // Observe adds a unit, which may be a step of an open episode, and returns the findings of guards that tripped or
 // were released. Units of shadow policies, and of decisions whose feedback is not complete yet, are ignored.
 func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
-	if len(s.guards) == 0 && len(s.removed) == 0 || u.Shadow || u.Group.HasHorizon() {
+	if s.Idle() || u.Shadow || u.Group.HasHorizon() {
 		return nil
 	}
 	at := finding.UnitRef{Ordinal: s.units, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}

@@ -140,9 +140,7 @@ func (w *WaitingUnit) Group() ingest.Group {
 }
 
 // Place returns the position of the unit in its partition.
-func (w *WaitingUnit) Place() ingest.AppliedUnit {
-	return ingest.AppliedUnit{Pos: w.Decision.Pos, Ord: w.Decision.Ord, Reading: w.Decision.Reading}
-}
+func (w *WaitingUnit) Place() ingest.AppliedUnit { return w.Decision.Place() }
 
 // isOpen reports whether the unit is a step of an open episode.
 func (w *WaitingUnit) isOpen() bool {

@@ -254,19 +254,15 @@ func (r *RunningWorker) release(ctx context.Context) error {
 			r.full = true
 			break
 		}
-		u := next.In(&r.decision)
 		r.unshown = true
-		known := r.Policy.Has(u)
-		waited, _ := r.Policy.Pending()
-		if err := r.Observe(ctx, u, now); err != nil {
+		if next.Unit == nil && r.Join(&next.Decision, now) {
+			r.delays.add(next.Decision.TS, at)
+		} else if err := r.judge(ctx, next.In(&r.decision), now, at); err != nil {
 			return err
 		}
 		if n%askedEvery == 0 {
 			at = time.Now()
 			r.showDelays(at)
-		}
-		if waits, _ := r.Policy.Pending(); !known && waits == waited && u.End != ingest.EndOpen {
-			r.delays.add(u.EndTS, at)
 		}
 	}
 	if err := r.proceed(ctx); err != nil {
@@ -274,6 +270,19 @@ func (r *RunningWorker) release(ctx context.Context) error {
 	}
 	r.showDelays(time.Now())
 	r.workers.Pipeline.Metrics.Late.Add(float64(r.merger.TakeLate()))
+	return nil
+}
+
+// judge judges a unit, and counts its delay as of at unless the unit waits for a calibration.
+func (r *RunningWorker) judge(ctx context.Context, u *ingest.Unit, now, at time.Time) error {
+	known := r.Policy.Has(u)
+	waited, _ := r.Policy.Pending()
+	if err := r.Observe(ctx, u, now); err != nil {
+		return err
+	}
+	if waits, _ := r.Policy.Pending(); !known && waits == waited && u.End != ingest.EndOpen {
+		r.delays.add(u.EndTS, at)
+	}
 	return nil
 }
 

@@ -91,6 +91,17 @@ func (d *Worker) Observe(ctx context.Context, u *ingest.Unit, now time.Time) err
 	return d.apply(ctx, d.Policy.Observe(u, now))
 }
 
+// Join adds a decision to the unfinished block of its group, and returns true if nothing else follows from it. Otherwise,
+// it changes nothing, and Observe must judge the decision as a unit.
+func (d *Worker) Join(decision *ingest.Decision, now time.Time) bool {
+	if d.outcome.Open != nil || !d.guards.Idle() {
+		return false
+	}
+	d.outcome.At(now)
+	d.Policy.OneByOne(false)
+	return d.Policy.Join(decision, now)
+}
+
 // reserve waits for room for a group, and reserves it until giveBack is called.
 func (d *Worker) reserve(group ingest.Group) (giveBack func()) {
 	if d.room == nil {

@@ -1,0 +1,47 @@
+package bank
+
+import (
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Join adds a decision to the unfinished block of its group, if nothing else follows from it. Otherwise, it returns
+// false and changes nothing, and Observe must receive the decision as a unit. The effect is the same, but Join takes a
+// fraction of the time. It does not call the function set by Applying.
+func (p *Policy) Join(d *ingest.Decision, now time.Time) bool {
+	g := p.find(d.Shape.Group)
+	if g == nil || g.hold != nil || g.away != nil || p.blocked || p.pauses() || p.pending.Len() > 0 || p.adjusting != nil {
+		return false
+	}
+	if p.applied.Has(d.Place()) || !g.onlyJoins(d.Shape) || !g.Blocks.Join(d) {
+		return false
+	}
+	p.applied.Apply(d.Place())
+	p.received++
+	p.judged, p.changed = p.received, true
+	p.residents.Use(g.resident)
+	g.touch()
+	g.hear(now)
+	return true
+}
+
+// onlyJoins reports whether decisions of a shape change nothing in the group except its unfinished blocks.
+func (g *group) onlyJoins(s *ingest.DecisionShape) bool {
+	if !g.Blocks.Decisions || s.Shadow || g.Unjudged == fault.Silent || len(g.cfg.Raters) > 0 || g.cfg.OnNewVersion == watch.OnNewVersionRebaseline {
+		return false
+	}
+	if c := &g.cfg.Causes; c.Memory > 0 && (len(c.SplitBy) > 0 || g.cfg.Learning.Learns()) { // laws may need its context
+		return false
+	}
+	if due, _ := g.due(); due || g.lateDue() != nil { // each unit tries to start the calibration
+		return false
+	}
+	if s.Versions.Policy == "" || g.Baseline.ID == "" || g.Baseline.Provisional {
+		return true
+	}
+	production, known := g.gates.ProductionOf(g.Baseline.ID)
+	return known && production == s.Versions.Policy
+}
