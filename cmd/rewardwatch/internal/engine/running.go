@@ -26,7 +26,7 @@ const (
 const BankPrefix = "bank-"
 
 // RunningWorker is a worker with its goroutine, which does everything that concerns a policy: units, orders, saves and
-// evictions.
+// evictions. It is large because one goroutine does all of this, so that none of it needs a lock.
 type RunningWorker struct {
 	*Worker
 	workers      *Workers
