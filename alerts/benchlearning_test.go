@@ -37,8 +37,10 @@ func TestBenchLearning(t *testing.T) {
 			changeRow("Taxi", c.name, liveChange(mode, newTaxi, c, 50_000+100*uint64(i), changedRuns, 2500, 300))
 		}
 	}
-	benchVersions(runs, units)
 }
+
+// Measures agents that learn and act by frozen versions.
+func TestBenchLearningVersions(t *testing.T) { benchVersions(50, 4000) }
 
 // newReleasedLake returns a constructor of learners that act by a frozen version, and release a new one every given
 // number of episodes.
@@ -54,14 +56,13 @@ func newReleasedLake(every int64) func(seed uint64) *lake {
 // version, a change after 2,620 is between two versions. A broken learner acts from the next version on.
 func benchVersions(runs, units int) {
 	const mode = watch.LearningVersions
-	each := []int64{50, 250}
 	fmt.Printf("\n### Healthy learners, `%s`, %d runs of %d episodes from the first one on, one false alarm in %d\n\n", mode, runs, units, learningBudget)
-	fmt.Println("| episodes of a version | incidents | allowed | of signals | alerts of the moving mean |\n| --- | --- | --- | --- | --- |")
-	for _, every := range each {
-		healthyRow(fmt.Sprint(every), liveHealthy(mode, newReleasedLake(every), 60_000, runs, units))
-		same := liveHealthy(watch.LearningContinuous, newReleasedLake(every), 60_000, runs, units)
-		healthyRow(fmt.Sprintf("%d, `continuous`", every), same)
+	fmt.Println("| episodes of a version | incidents | of a worse version | of a fall that was known | other | allowed | of signals | alerts of the moving mean |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+	for _, every := range []int64{20, 50, 100, 250} {
+		h := liveReleases(every, 60_000, runs, units)
+		fmt.Printf("| %d | %d | %d | %d | %d | %d | %s | %d |\n", every, h.incidents, h.worse, h.again, h.false(), h.units/learningBudget, ofSignals(h.signals), h.moving)
 	}
+	each := []int64{50, 250}
 	for _, before := range []int{2500, 2620} {
 		fmt.Printf("\n### Changes after %d episodes of learning, `%s`, %d runs, found within 300 episodes\n\n", before, mode, changedRuns)
 		fmt.Println("| episodes of a version | change | found | median delay | right | unknown | wrong | moving mean |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -77,11 +78,16 @@ func benchVersions(runs, units int) {
 const changedRuns = 10
 
 func healthyRow(learner string, h healthyLearner) {
+	fmt.Printf("| %s | %d | %d | %s | %d |\n", learner, h.incidents, h.units/learningBudget, ofSignals(h.signals), h.moving)
+}
+
+// ofSignals returns the number of incidents by signal.
+func ofSignals(incidents map[string]int) string {
 	var of []string
-	for _, s := range slices.Sorted(maps.Keys(h.signals)) {
-		of = append(of, fmt.Sprintf("`%s` %d", s, h.signals[s]))
+	for _, s := range slices.Sorted(maps.Keys(incidents)) {
+		of = append(of, fmt.Sprintf("`%s` %d", s, incidents[s]))
 	}
-	fmt.Printf("| %s | %d | %d | %s | %d |\n", learner, h.incidents, h.units/learningBudget, strings.Join(of, ", "), h.moving)
+	return strings.Join(of, ", ")
 }
 
 func changeRow(learner, change string, f foundLearner) {
