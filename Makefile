@@ -267,7 +267,7 @@ bench-throughput: $(PEERS_VENV) | packages
 # From an event to the webhook of the drift that it proves.
 bench-latency: packages
 	deploy/local/kafka/kafka.sh fetch
-	go test -tags e2e,throughput -count=1 -timeout 0 -run '^TestLatency$$' -v ./cmd/rewardwatch/e2e -args -events $(EVENTS) |
+	go test -tags e2e,throughput -count=1 -timeout 0 -run '^(TestLatency|TestGuardLatency)$$' -v ./cmd/rewardwatch/e2e -args -events $(EVENTS) |
 		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
 
 # A restart, and the end of one of two instances, with RESTART groups.
@@ -334,7 +334,7 @@ bench-learning-python: build $(AGENTS_VENV)
 	OMP_NUM_THREADS=1 PYTHONPATH=ingest/emitters/python $(CACHE)/venv-agents/bin/python -W ignore \
 		ingest/emitters/python/benchmarks/learners.py $(LEARNERS) --seeds $(LEARNER_SEEDS) --judge bin/rewardwatch
 bench-learning:
-	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchLearning$$' -v ./alerts | $(TABLES_ALONE)
+	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchLearning' -v ./alerts | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchCoordinates$$' -v ./detectors/bank | $(TABLES_ALONE)
 
 peers: $(PEERS_VENV)
