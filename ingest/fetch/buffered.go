@@ -3,13 +3,13 @@ package fetch
 import "encoding/binary"
 
 // bufferedRecord reads the next record like nextRecord, but without a call for each of its bytes. It returns false
-// without having read anything if the record is not in the buffer completely, or is not a plain one that nextRecord
+// without having read anything if the record is not in one piece of the stream, or is not a plain one that nextRecord
 // accepts.
 func (s *Batches) bufferedRecord() bool {
 	if s.batch.left == 0 || s.record != 0 {
 		return false
 	}
-	b, _ := s.body.Peek(s.body.Buffered()) // does not read, so there is no error
+	b := s.body.rest
 	size, n := binary.Varint(b)
 	if n <= 0 || size < 1 || size > min(s.limit, int64(len(b)-n)) {
 		return false
@@ -30,7 +30,7 @@ func (s *Batches) bufferedRecord() bool {
 	}
 	s.next = offset + 1
 	s.batch.left--
-	_, _ = s.body.Discard(end) // these bytes are in the buffer
+	s.body.rest = b[end:]
 	return true
 }
 

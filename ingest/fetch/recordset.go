@@ -20,7 +20,8 @@ import (
 //	offset of the last record from the first (4) | times (8, 8) | producer (8) | its epoch (2) | sequence (4) | records (4)
 const (
 	batchPrefix = 8 + 4
-	batchHeader = batchPrefix + 4 + 1 + 4 + 2 + 4 + 8 + 8 + 8 + 2 + 4 + 4
+	batchSummed = batchPrefix + 4 + 1 + 4 // the checksum covers what follows it
+	batchHeader = batchSummed + 2 + 4 + 8 + 8 + 8 + 2 + 4 + 4
 
 	attributeCodec         = 0x07
 	attributeAppendTime    = 0x08 // the broker has set the timestamp, which is the same for all records
@@ -56,15 +57,14 @@ type Batches struct {
 	aborting map[int64]bool // producers with an aborted transaction in progress
 
 	batch   recordBatch
-	open    bool             // whether the records of batch are being read
-	raw     io.LimitedReader // rest of the batch as received
-	body    *bufio.Reader    // rest of its records, decompressed
+	open    bool     // whether the records of batch are being read
+	raw     rawBytes // rest of the batch as received
+	body    window   // rest of its records, decompressed
 	unpack  unpacker
 	next    int64 // offset after the last step
 	record  int64 // unread bytes of the current record
 	discard int64 // bytes of oversized records that may still be discarded
 	key     []byte
-	large   []byte // memory for values that do not fit in the buffer of body
 	headers []ingest.Header
 	found   Found // last step
 }
@@ -72,6 +72,7 @@ type Batches struct {
 type recordBatch struct {
 	first, last int64
 	attributes  int16
+	sum         uint32
 	ts, newest  int64 // base timestamp of the records, and the latest timestamp, in Unix milliseconds
 	producer    int64
 	left        int64 // number of unread records
@@ -80,17 +81,14 @@ type recordBatch struct {
 // begin starts the next response, which has size bytes.
 func (s *Batches) begin(in *bufio.Reader, size, limit int64, aborted []abortedTransaction) {
 	s.in, s.left, s.limit, s.aborted, s.aborting = in, size, limit, aborted, map[int64]bool{}
-	s.batch, s.open, s.raw, s.whole = recordBatch{}, false, io.LimitedReader{R: in}, false
-	if s.body == nil {
-		s.body = bufio.NewReaderSize(nil, ingest.MaxDeadLetterRaw)
-	}
+	s.batch, s.open, s.raw, s.whole = recordBatch{}, false, rawBytes{in: in}, false
 }
 
 // close skips the unread part of the response.
 func (s *Batches) close() error {
 	s.endStream()
-	rest := s.raw.N + s.left
-	s.raw.N, s.left, s.open, s.batch.left = 0, 0, false, 0
+	rest := s.raw.left + s.left
+	s.raw.left, s.left, s.open, s.batch.left = 0, 0, false, 0
 	return drop(s.in, rest)
 }
 
@@ -152,7 +150,7 @@ func (s *Batches) nextBatch() (Found, error) {
 	case b.attributes&attributeTransactional != 0 && s.aborting[b.producer]:
 		return s.pass(KindAborted, nil)
 	}
-	head, err := s.in.Peek(int(min(s.raw.N, zstd.HeaderMaxSize)))
+	head, err := s.in.Peek(int(min(s.raw.left, zstd.HeaderMaxSize)))
 	if err != nil {
 		return Found{}, unexpected(err)
 	}
@@ -160,7 +158,7 @@ func (s *Batches) nextBatch() (Found, error) {
 	if err != nil {
 		return Found{}, fmt.Errorf("%w: %w", errBatch, err)
 	}
-	s.body.Reset(stream)
+	s.body.reset(stream)
 	s.open, s.record, s.discard = true, 0, maxDiscard
 	return Found{}, nil
 }
@@ -189,13 +187,13 @@ func (s *Batches) header() error {
 		return fmt.Errorf("%w: %d records at offsets %d to %d in %d bytes", errBatch, count, first, last, size)
 	}
 	s.batch = recordBatch{
-		first: first, last: last, left: int64(count),
+		first: first, last: last, left: int64(count), sum: binary.BigEndian.Uint32(b[batchSummed-4:]),
 		attributes: int16(binary.BigEndian.Uint16(b[21:])), producer: int64(binary.BigEndian.Uint64(b[43:])),
 		ts: int64(binary.BigEndian.Uint64(b[27:])), newest: int64(binary.BigEndian.Uint64(b[35:])),
 	}
 	s.whole = true
 	s.left -= size
-	s.raw.N = size - batchHeader
+	s.raw.left, s.raw.sum = size-batchHeader, ingest.ChecksumOn(0, b[batchSummed:batchHeader])
 	_, err = s.in.Discard(batchHeader)
 	return err
 }
@@ -217,9 +215,16 @@ func (s *Batches) endBatch() (Found, error) {
 	if err := s.skip(); err != nil {
 		return Found{}, err
 	}
-	if _, err := s.body.Peek(1); err == nil {
+	if err := s.body.fill(); err == nil {
 		return Found{}, errors.New("it has more records than its header specifies")
 	} else if !errors.Is(err, io.EOF) {
+		return Found{}, err
+	}
+	sum, err := s.raw.finish()
+	if err == nil && sum != s.batch.sum {
+		err = errors.New("its checksum does not match its contents")
+	}
+	if err != nil {
 		return Found{}, err
 	}
 	return s.pass(KindNothing, nil)
@@ -230,15 +235,15 @@ func (s *Batches) pass(kind Kind, why error) (Found, error) {
 	s.endStream()
 	f := Found{Kind: kind, Offset: s.next, Next: s.batch.last + 1, Records: s.batch.left, Why: why}
 	s.next = f.Next
-	rest := s.raw.N
-	s.raw.N, s.open, s.batch.left = 0, false, 0
+	rest := s.raw.left
+	s.raw.left, s.open, s.batch.left = 0, false, 0
 	return f, drop(s.in, rest)
 }
 
 // endStream frees the memory of the decompressor.
 func (s *Batches) endStream() {
 	s.unpack.close()
-	s.body.Reset(nil)
+	s.body.reset(nil)
 }
 
 // nextRecord reads the next record of the current batch. Its format is:
@@ -355,7 +360,7 @@ func appendHeaders(headers []ingest.Header, b []byte) ([]ingest.Header, error) {
 func (s *Batches) skip() error {
 	rest := s.record
 	s.record = 0
-	return drop(s.body, rest)
+	return s.body.drop(rest)
 }
 
 // take reads n bytes of the current record. They are valid until the next read.
@@ -363,19 +368,7 @@ func (s *Batches) take(n int64) ([]byte, error) {
 	if s.record -= n; s.record < 0 {
 		return nil, errors.New("a record is longer than its length field")
 	}
-	if n > int64(s.body.Size()) {
-		if n > int64(len(s.large)) {
-			s.large = make([]byte, n)
-		}
-		_, err := io.ReadFull(s.body, s.large[:n])
-		return s.large[:n], err
-	}
-	b, err := s.body.Peek(int(n))
-	if err != nil {
-		return nil, err
-	}
-	_, err = s.body.Discard(int(n)) // b remains valid until the next read
-	return b, err
+	return s.body.take(int(n))
 }
 
 func (s *Batches) varint() (int64, error) {

@@ -30,23 +30,31 @@ var errWindow = errors.New("decompressing it requires more than 64 MiB of memory
 type unpacker struct {
 	zstd   *zstd.Decoder // for windows up to keptWindow; nil before the first use
 	snappy snappyReader
+	lz4    lz4Reader
+	other  buffered
 	open   io.Closer // current stream; nil if it does not have to be closed
 }
 
-// stream returns a reader that decompresses r. head contains the first bytes of r. The reader is valid until close.
-func (u *unpacker) stream(codec compress.Compression, head []byte, r io.Reader) (io.Reader, error) {
+// stream returns the decompressed pieces of raw, which begins with head. They are valid until close.
+func (u *unpacker) stream(codec compress.Compression, head []byte, raw *rawBytes) (pieces, error) {
 	switch codec {
 	case compress.None:
-		return r, nil
+		return raw, nil
 	case compress.Zstd:
-		return u.zstandard(head, r)
+		decoder, err := u.zstandard(head, raw)
+		u.other.reset(decoder)
+		return &u.other, err
 	case compress.Snappy:
-		u.snappy.reset(r)
+		u.snappy.reset(raw)
 		return &u.snappy, nil
-	case compress.Gzip, compress.Lz4: // their formats limit the window
-		stream := codec.Codec().NewReader(r)
+	case compress.Lz4:
+		u.lz4.reset(raw)
+		return &u.lz4, nil
+	case compress.Gzip: // its format limits the window
+		stream := codec.Codec().NewReader(raw)
 		u.open = stream
-		return stream, nil
+		u.other.reset(stream)
+		return &u.other, nil
 	}
 	return nil, fmt.Errorf("unknown compression code %d", codec)
 }
@@ -93,6 +101,7 @@ func (u *unpacker) close() {
 		u.open = nil
 	}
 	u.snappy.reset(nil)
+	u.lz4.close()
 }
 
 // xerialMagic begins a stream of length-prefixed snappy blocks. Two versions of 4 bytes each follow it. A stream
@@ -108,11 +117,10 @@ type snappyReader struct {
 	framed  bool
 	block   bytes.Buffer // compressed
 	decoded []byte       // memory for a decompressed block
-	left    []byte       // unread part of decoded
 }
 
 func (s *snappyReader) reset(r io.Reader) {
-	s.r, s.begun, s.left = r, false, nil
+	s.r, s.begun = r, false
 	s.block.Reset()
 	if s.block.Cap() > keptUnpackMemory {
 		s.block = bytes.Buffer{}
@@ -122,39 +130,38 @@ func (s *snappyReader) reset(r io.Reader) {
 	}
 }
 
-// Read implements io.Reader.
-func (s *snappyReader) Read(b []byte) (int, error) {
-	for len(s.left) == 0 {
-		if err := s.next(); err != nil {
-			return 0, err
+// next implements pieces. Each is a block.
+func (s *snappyReader) next() ([]byte, error) {
+	for {
+		b, err := s.decode()
+		if len(b) > 0 || err != nil {
+			return b, err
 		}
 	}
-	n := copy(b, s.left)
-	s.left = s.left[n:]
-	return n, nil
 }
 
-// next decompresses the next block. After the last one, it returns io.EOF.
-func (s *snappyReader) next() error {
+// decode decompresses the next block. After the last one, it returns io.EOF.
+func (s *snappyReader) decode() ([]byte, error) {
 	s.block.Reset()
 	if err := s.load(); err != nil {
-		return err
+		return nil, err
 	}
 	if s.block.Len() == 0 {
-		return io.EOF
+		return nil, io.EOF
 	}
 	size, err := snappy.DecodedLen(s.block.Bytes())
 	switch {
 	case err != nil:
-		return fmt.Errorf("decompress snappy: %w", err)
+		return nil, fmt.Errorf("decompress snappy: %w", err)
 	case size > maxUnpackMemory:
-		return errWindow
+		return nil, errWindow
 	}
-	if s.left, err = snappy.Decode(s.decoded[:cap(s.decoded)], s.block.Bytes()); err != nil {
-		return fmt.Errorf("decompress snappy: %w", err)
+	decoded, err := snappy.Decode(s.decoded[:cap(s.decoded)], s.block.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("decompress snappy: %w", err)
 	}
-	s.decoded = s.left
-	return nil
+	s.decoded = decoded
+	return decoded, nil
 }
 
 // load reads the next block into s.block, which is empty after the last one.
