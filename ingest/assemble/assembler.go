@@ -137,8 +137,9 @@ func (a *Assembler) Open() int { return len(a.open) }
 // address is the key of an episode. The keys of its group and its agent are prefixes of this key.
 type address struct {
 	bytes          []byte
-	group, agent   int // lengths of the prefixes for the group and the agent
-	agentAt, ownAt int // offsets of agent_id and episode_id
+	group, agent   int    // lengths of the prefixes for the group and the agent
+	agentAt, ownAt int    // offsets of agent_id and episode_id
+	in             *group // nil if it is not known yet, or if there is none
 	sum            uint64
 	summed         bool // whether sum is known
 }
@@ -154,6 +155,9 @@ func (k *address) set(p *policy, e *ingest.Event) {
 		k.bytes = appendPart(k.bytes, shadowLabel)
 	}
 	k.group = len(k.bytes)
+	if k.in = p.recent; k.in != nil && k.in.Key != string(k.bytes) {
+		k.in = nil
+	}
 	k.bytes = appendPart(k.bytes, e.AgentID)
 	k.agent = len(k.bytes)
 	k.agentAt = k.agent - len(e.AgentID)
@@ -164,8 +168,13 @@ func (k *address) set(p *policy, e *ingest.Event) {
 
 // hash returns the hash of the key. It is computed only once.
 func (k *address) hash() uint64 {
-	if !k.summed {
-		k.sum, k.summed = hash(k.bytes), true
+	if k.summed {
+		return k.sum
+	}
+	if k.summed = true; k.in != nil {
+		k.sum = ingest.FNV1a(k.in.sum, k.bytes[k.group:])
+	} else {
+		k.sum = ingest.FNV1a(ingest.FNVBasis, k.bytes)
 	}
 	return k.sum
 }
@@ -430,8 +439,13 @@ func (a *Assembler) begin(p *policy, e *ingest.Event) *episode {
 	return ep
 }
 
+// group returns the group of an event. It adds the group if there is none; nil if there are too many.
 func (a *Assembler) group(p *policy, e *ingest.Event) *group {
+	if a.key.in != nil {
+		return a.key.in
+	}
 	if g := a.groups[string(a.key.bytes[:a.key.group])]; g != nil {
+		p.recent, a.key.in = g, g
 		return g
 	}
 	if len(a.groups) >= a.cfg.MaxGroups && !a.expire(p.Name) {
@@ -443,8 +457,14 @@ func (a *Assembler) group(p *policy, e *ingest.Event) *group {
 	}
 	g := &group{Key: string(a.key.bytes[:a.key.group]), Group: ingest.NewGroup(p.Name, labels...), Shadow: p.shadow, policy: p}
 	g.Endings.idle.which = byTurn
-	a.groups[g.Key] = g
+	a.addGroup(g)
+	p.recent, a.key.in = g, g
 	return g
+}
+
+func (a *Assembler) addGroup(g *group) {
+	g.sum = ingest.FNV1a(ingest.FNVBasis, []byte(g.Key))
+	a.groups[g.Key] = g
 }
 
 // agentOf returns the agent of the current event. It adds a new agent. key is the event's key as a string that may be

@@ -71,6 +71,7 @@ func (a *Assembler) forgetGroups(gone map[*group]bool, but string) {
 	for key, g := range a.groups {
 		if gone[g] {
 			delete(a.groups, key)
+			g.policy.recent = nil
 		} else {
 			left[g.Group.Policy] = true
 		}

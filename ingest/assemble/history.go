@@ -58,6 +58,7 @@ type policy struct {
 	shadow bool     // whether it is the InShadow of another policy
 
 	stepwise bool    // see Config.Stepwise; false for shadow events
+	recent   *group  // of its last decision, if that group still exists
 	next     *policy // of the event that followed this policy's last one; events of policies often come in the same order
 	gone     bool    // whether the assembler has forgotten it
 
@@ -185,6 +186,7 @@ type group struct {
 	Endings endings
 
 	policy *policy
+	sum    uint64                  // hash of Key
 	shapes []*ingest.DecisionShape // of its last decisions
 }
 

@@ -80,7 +80,7 @@ func (a *Assembler) lose(ep *episode) {
 	}
 	ep.agent.group.Endings.lost(ep)
 	p := ep.agent.group.policy
-	a.lost.add(&lostEpisode{Key: hash([]byte(ep.key)), Step: ep.step, TS: ep.EndTS, policy: p})
+	a.lost.add(&lostEpisode{Key: ingest.FNV1a(ingest.FNVBasis, []byte(ep.key)), Step: ep.step, TS: ep.EndTS, policy: p})
 	a.close(ep)
 }
 

@@ -1,10 +1,6 @@
 package assemble
 
-import (
-	"hash/fnv"
-
-	"github.com/rewardwatch/rewardwatch/ingest"
-)
+import "github.com/rewardwatch/rewardwatch/ingest"
 
 // remembered is the number of ended episodes that an assembler recognizes, which are the most recent ones of all
 // groups.
@@ -35,12 +31,6 @@ type memory struct {
 }
 
 func newMemory() *memory { return &memory{} }
-
-func hash(key []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(key) // never fails
-	return h.Sum64()
-}
 
 func (m *memory) find(key uint64) *ended {
 	if slot := m.slotOf(key); slot >= 0 {

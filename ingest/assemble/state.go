@@ -160,7 +160,7 @@ func (a *Assembler) restoreHead(h *stateWire) ([]*agent, error) {
 			return nil, errInconsistent
 		}
 		if divides(g.policy.by, g.Group) {
-			a.groups[g.Key] = g
+			a.addGroup(g)
 		}
 	}
 	for _, w := range h.Recent {

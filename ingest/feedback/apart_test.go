@@ -6,10 +6,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 func keyHash(n int) uint64 {
-	return fnv1a(fnvBasis, []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
+	return ingest.FNV1a(ingest.FNVBasis, []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
 }
 
 func TestFeedbackApartFromItsDecisionIsFound(t *testing.T) {

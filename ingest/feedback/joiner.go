@@ -77,19 +77,7 @@ type policy struct {
 }
 
 // hash returns the hash of a key of the policy. It is the same in all processes.
-func (p *policy) hash(key []byte) uint64 { return fnv1a(p.seed, key) }
-
-// fnv1a continues a 64-bit FNV-1a hash. Package hash/fnv would allocate for each record.
-func fnv1a(hash uint64, text []byte) uint64 {
-	const prime = 1099511628211
-	for _, b := range text {
-		hash = (hash ^ uint64(b)) * prime
-	}
-	return hash
-}
-
-// fnvBasis is the FNV-1a hash of the empty string.
-const fnvBasis = 14695981039346656037
+func (p *policy) hash(key []byte) uint64 { return ingest.FNV1a(p.seed, key) }
 
 // New returns a joiner without open decisions. Values that exceed the limits of a unit are counted in episodes.
 func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
@@ -165,7 +153,7 @@ func (j *Joiner) meet(name string) *policy {
 	if s.known >= cmp.Or(s.MaxPolicies, maxPolicies) && !j.forgetIdle(s) && s.MaxPolicies > 0 {
 		return &policy{name: name, beyond: true, share: s}
 	}
-	p := &policy{name: name, seed: fnv1a(fnvBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name), share: s}
+	p := &policy{name: name, seed: ingest.FNV1a(ingest.FNVBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name), share: s}
 	if j.options.SplitBy != nil {
 		p.splitBy = j.options.SplitBy(name)
 	}
