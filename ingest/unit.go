@@ -166,6 +166,23 @@ func (m *Moments) Merge(o Moments) {
 	m.Negative += o.Negative
 }
 
+// MergeOne does what Merge does with the moments of one finite value.
+func (m *Moments) MergeOne(x float64) {
+	if m.N == 0 {
+		m.Merge(momentsOf(x))
+		return
+	}
+	d, n := x-m.Mean, float64(m.N+1)
+	m.Mean += d / n
+	m.M2 += d * d * float64(m.N) / n
+	m.N++
+	if m.Min, m.Max = min(m.Min, x), max(m.Max, x); x > 0 {
+		m.Positive += x
+	} else {
+		m.Negative -= x
+	}
+}
+
 // SD returns the standard deviation over the values themselves (divisor N), or 0 for fewer than two.
 func (m *Moments) SD() float64 {
 	if m.N < 2 || m.M2 <= 0 {

@@ -173,11 +173,9 @@ func decisionsOf(u *ingest.Unit) ingest.Decisions {
 // addDecisionTo does what addTo does with the unit of a decision.
 func addDecisionTo(block *ingest.Unit, d *ingest.Decision) {
 	s, x := d.Shape, d.Reward
-	var reward ingest.Moments
-	reward.Add(x)
 	block.Decisions.N++
-	block.Decisions.Returns.Merge(reward)
-	block.Reward.Merge(reward)
+	block.Decisions.Returns.MergeOne(x)
+	block.Reward.MergeOne(x)
 	block.EndTS, block.Last, block.Pos, block.Ord, block.Reading, block.Run = d.TS, d.Pos, d.Pos, d.Ord, d.Reading, d.Run
 	block.Versions, block.End = s.Versions, s.End
 	block.Length, block.Events = block.Length+1, block.Events+1
@@ -192,7 +190,11 @@ func addDecisionTo(block *ingest.Unit, d *ingest.Decision) {
 		addCount(block, ingest.Count{Name: d.Action, N: 1, Reward: x})
 	}
 	for i := range s.Signals {
-		addMoment(block, i, s.Value(i, d.Values[i]))
+		if have := placeOf(block, i, s.Signals[i].Name); have >= 0 {
+			block.Numeric[have].MergeOne(d.Values[i])
+		} else {
+			block.Numeric = append(block.Numeric, s.Value(i, d.Values[i]))
+		}
 	}
 }
 
@@ -242,21 +244,22 @@ func addCount(block *ingest.Unit, c ingest.Count) {
 
 func addMoments(block *ingest.Unit, numeric []ingest.NamedMoments) {
 	for i := range numeric {
-		addMoment(block, i, numeric[i])
+		m := &numeric[i]
+		if have := placeOf(block, i, m.Signal); have >= 0 {
+			block.Numeric[have].Merge(m.Moments)
+		} else {
+			block.Numeric = append(block.Numeric, *m)
+		}
 	}
 }
 
-// addMoment adds a numeric signal, the one at an index of its unit. The units of a group mostly have them in the same
-// order.
-func addMoment(block *ingest.Unit, at int, m ingest.NamedMoments) {
-	if at >= len(block.Numeric) || block.Numeric[at].Signal != m.Signal {
-		at = slices.IndexFunc(block.Numeric, func(have ingest.NamedMoments) bool { return have.Signal == m.Signal })
+// placeOf returns the index of a numeric signal in a block, or -1. guess is its index in the unit to add: the units of a
+// group mostly have their signals in the same order.
+func placeOf(block *ingest.Unit, guess int, signal string) int {
+	if guess < len(block.Numeric) && block.Numeric[guess].Signal == signal {
+		return guess
 	}
-	if at < 0 {
-		block.Numeric = append(block.Numeric, m)
-		return
-	}
-	block.Numeric[at].Merge(m.Moments)
+	return slices.IndexFunc(block.Numeric, func(have ingest.NamedMoments) bool { return have.Signal == signal })
 }
 
 // finish sets the fields that follow from the sums of a block of decisions. Its outer deciles would be those of few
