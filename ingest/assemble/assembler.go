@@ -147,6 +147,22 @@ type address struct {
 // set builds the key of an event's episode. Each part is preceded by its length, so no two episodes can have the same
 // key.
 func (k *address) set(p *policy, e *ingest.Event) {
+	if k.in = p.recentFor(e); k.in != nil {
+		k.bytes = append(k.bytes[:0], k.in.Key...)
+	} else {
+		k.setGroup(p, e)
+	}
+	k.group = len(k.bytes)
+	k.bytes = appendPart(k.bytes, e.AgentID)
+	k.agent = len(k.bytes)
+	k.agentAt = k.agent - len(e.AgentID)
+	k.bytes = appendPart(k.bytes, e.EpisodeID)
+	k.ownAt = len(k.bytes) - len(e.EpisodeID)
+	k.summed = false
+}
+
+// setGroup builds the key of an event's group.
+func (k *address) setGroup(p *policy, e *ingest.Event) {
 	k.bytes = appendPart(k.bytes[:0], p.Name)
 	for _, l := range p.by {
 		k.bytes = appendPart(k.bytes, l.of(e))
@@ -154,16 +170,6 @@ func (k *address) set(p *policy, e *ingest.Event) {
 	if p.shadow {
 		k.bytes = appendPart(k.bytes, shadowLabel)
 	}
-	k.group = len(k.bytes)
-	if k.in = p.recent; k.in != nil && k.in.Key != string(k.bytes) {
-		k.in = nil
-	}
-	k.bytes = appendPart(k.bytes, e.AgentID)
-	k.agent = len(k.bytes)
-	k.agentAt = k.agent - len(e.AgentID)
-	k.bytes = appendPart(k.bytes, e.EpisodeID)
-	k.ownAt = len(k.bytes) - len(e.EpisodeID)
-	k.summed = false
 }
 
 // hash returns the hash of the key. It is computed only once.
@@ -181,6 +187,19 @@ func (k *address) hash() uint64 {
 
 func appendPart(b []byte, part string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
+}
+
+// partsOf returns the parts of the key of a group; nil if the key, which may come from a checkpoint, is damaged.
+func partsOf(key string) (parts []string) {
+	for len(key) > 0 {
+		size, n := binary.Uvarint([]byte(key[:min(len(key), binary.MaxVarintLen64)]))
+		if n <= 0 || size > uint64(len(key)-n) {
+			return nil
+		}
+		end := n + int(size)
+		parts, key = append(parts, key[n:end]), key[end:]
+	}
+	return parts
 }
 
 // Fold processes the next event of the partition. It passes the units that the event ends, at most two, to emit, which
@@ -463,7 +482,7 @@ func (a *Assembler) group(p *policy, e *ingest.Event) *group {
 }
 
 func (a *Assembler) addGroup(g *group) {
-	g.sum = ingest.FNV1a(ingest.FNVBasis, []byte(g.Key))
+	g.sum, g.parts = ingest.FNV1a(ingest.FNVBasis, []byte(g.Key)), partsOf(g.Key)
 	a.groups[g.Key] = g
 }
 

@@ -100,6 +100,19 @@ func (p *policy) of(e *ingest.Event) *policy {
 	return p.InShadow
 }
 
+// recentFor returns the group of the policy's last decision if the event belongs to it as well, otherwise nil.
+func (p *policy) recentFor(e *ingest.Event) *group {
+	if p.recent == nil || len(p.recent.parts) <= len(p.by) {
+		return nil
+	}
+	for i, l := range p.by {
+		if p.recent.parts[1+i] != l.of(e) { // the first part is the policy
+			return nil
+		}
+	}
+	return p.recent
+}
+
 // divideBy sets the labels that divide the policy into groups.
 func (p *policy) divideBy(by []groupLabel) {
 	p.by, p.starts.which = by, byPolicy
@@ -187,6 +200,7 @@ type group struct {
 
 	policy *policy
 	sum    uint64                  // hash of Key
+	parts  []string                // of Key
 	shapes []*ingest.DecisionShape // of its last decisions
 }
 
