@@ -26,6 +26,7 @@ func (was *ended) has(e *ingest.Event) bool {
 // memory recognizes the most recently ended episodes. When it is full, a new one replaces the oldest.
 type memory struct {
 	ring   []ended
+	keys   []uint64 // of ring; apart, so that they stay in the caches of a core
 	next   int
 	places places // of the episodes in ring that are not Gone
 }
@@ -49,12 +50,12 @@ func (m *memory) forget(key uint64) {
 func (m *memory) add(e ended) {
 	m.forget(e.Key)
 	if len(m.ring) < remembered {
-		m.ring = append(m.ring, ended{Gone: true})
+		m.ring, m.keys = append(m.ring, ended{Gone: true}), append(m.keys, 0)
 	}
 	if old := &m.ring[m.next]; !old.Gone {
 		m.free(m.slotOf(old.Key))
 	}
-	m.ring[m.next] = e
+	m.ring[m.next], m.keys[m.next] = e, e.Key
 	m.occupy(m.next)
 	m.next = (m.next + 1) % remembered
 }
@@ -77,7 +78,7 @@ func (m *memory) slotOf(key uint64) int {
 		return -1
 	}
 	for slot := m.places.slot(key); m.places[slot] != 0; slot = m.places.after(slot) {
-		if m.ring[m.places[slot]-1].Key == key {
+		if m.keys[m.places[slot]-1] == key {
 			return slot
 		}
 	}
@@ -89,7 +90,7 @@ func (m *memory) occupy(place int) {
 	if m.places == nil {
 		m.places = make(places, 1<<placesBits)
 	}
-	slot := m.places.slot(m.ring[place].Key)
+	slot := m.places.slot(m.keys[place])
 	for m.places[slot] != 0 {
 		slot = m.places.after(slot)
 	}
@@ -100,7 +101,7 @@ func (m *memory) occupy(place int) {
 func (m *memory) free(slot int) {
 	p := m.places
 	for at := p.after(slot); p[at] != 0; at = p.after(at) {
-		from := p.slot(m.ring[p[at]-1].Key)
+		from := p.slot(m.keys[p[at]-1])
 		if (at-from)&(len(p)-1) >= (at-slot)&(len(p)-1) { // the search for it passes the empty slot
 			p[slot], slot = p[at], at
 		}
