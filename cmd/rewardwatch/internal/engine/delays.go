@@ -9,15 +9,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 )
 
-// delayBounds are the upper bounds of the buckets for the delays of units, in seconds.
-var delayBounds = [...]float64{.05, .2, 1, 5, 15, alerts.FreshWithin, 300, 1800, 7200}
+// delayBounds are the upper bounds of the buckets for the delays of units.
+var delayBounds = [...]time.Duration{
+	50 * time.Millisecond, 200 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, alerts.FreshWithin * time.Second,
+	5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+}
 
 // delays counts the delays of judged units. A worker counts its own and adds them to the metric together, because the
 // workers share the memory of the metric.
 type delays struct {
 	within [len(delayBounds)]uint64 // by the first bucket whose bound is not exceeded
 	number uint64
-	sum    float64 // in seconds
+	sum    float64 // in nanoseconds
 }
 
 // add counts the delay of a unit that was judged at now, if the unit has a clock. If the clock of the agent is ahead,
@@ -26,10 +29,10 @@ func (d *delays) add(end int64, now time.Time) {
 	if end == 0 {
 		return
 	}
-	delay := max(0, now.Sub(time.Unix(0, end)).Seconds())
-	d.number, d.sum = d.number+1, d.sum+delay
+	delay := max(0, now.UnixNano()-end)
+	d.number, d.sum = d.number+1, d.sum+float64(delay)
 	for i, bound := range &delayBounds {
-		if delay <= bound {
+		if delay <= int64(bound) {
 			d.within[i]++
 			return
 		}
@@ -68,7 +71,7 @@ func (m *delayMetric) Collect(out chan<- prometheus.Metric) {
 	upTo, n := make(map[float64]uint64, len(delayBounds)), uint64(0)
 	for i, bound := range delayBounds {
 		n += all.within[i]
-		upTo[bound] = n
+		upTo[bound.Seconds()] = n
 	}
-	out <- prometheus.MustNewConstHistogram(m.desc, all.number, all.sum, upTo)
+	out <- prometheus.MustNewConstHistogram(m.desc, all.number, all.sum/float64(time.Second), upTo)
 }
