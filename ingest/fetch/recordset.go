@@ -62,6 +62,7 @@ type Batches struct {
 	body    window   // rest of its records, decompressed
 	unpack  unpacker
 	next    int64 // offset after the last step
+	damaged error // of the record batch that was read to its end: only then is its checksum known
 	record  int64 // unread bytes of the current record
 	discard int64 // bytes of oversized records that may still be discarded
 	key     []byte
@@ -81,7 +82,7 @@ type recordBatch struct {
 // begin starts the next response, which has size bytes.
 func (s *Batches) begin(in *bufio.Reader, size, limit int64, aborted []abortedTransaction) {
 	s.in, s.left, s.limit, s.aborted, s.aborting = in, size, limit, aborted, map[int64]bool{}
-	s.batch, s.open, s.raw, s.whole = recordBatch{}, false, rawBytes{in: in}, false
+	s.batch, s.open, s.raw, s.whole, s.damaged = recordBatch{}, false, rawBytes{in: in}, false, nil
 }
 
 // close skips the unread part of the response.
@@ -109,6 +110,9 @@ func (s *Batches) Step() (*Found, error) {
 // advance is like Step, but may return a Found without offsets.
 func (s *Batches) advance() (f Found, err error) {
 	switch {
+	case s.damaged != nil:
+		err, s.damaged = s.damaged, nil
+		return f, err
 	case s.batch.left > 0:
 		f, err = s.nextRecord()
 	case s.open:
@@ -221,11 +225,11 @@ func (s *Batches) endBatch() (Found, error) {
 		return Found{}, err
 	}
 	sum, err := s.raw.finish()
-	if err == nil && sum != s.batch.sum {
-		err = errors.New("its checksum does not match its contents")
-	}
 	if err != nil {
 		return Found{}, err
+	}
+	if sum != s.batch.sum {
+		s.damaged = fmt.Errorf("%w: up to offset %d: its checksum does not match its contents", errBatch, s.batch.last)
 	}
 	return s.pass(KindNothing, nil)
 }

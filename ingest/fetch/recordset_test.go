@@ -216,11 +216,18 @@ func TestRecordSetChecksItsSum(t *testing.T) {
 			var s Batches
 			s.begin(bufio.NewReader(bytes.NewReader(sent)), int64(len(sent)), fuzzLimit, nil)
 			var err error
+			next := int64(0)
 			for err == nil {
-				_, err = s.Step()
+				var f *Found
+				if f, err = s.Step(); err == nil {
+					next = f.Next
+				}
 			}
 			if !errors.Is(err, errBatch) {
 				t.Errorf("%v with byte %d damaged: %v", codec, damaged, err)
+			}
+			if damaged == batchSummed-1 && next != 2 { // its records were read, so that reading it again is no use
+				t.Errorf("%v: the next offset is %d, want 2", codec, next)
 			}
 		}
 	}

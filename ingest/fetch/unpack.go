@@ -102,6 +102,7 @@ func (u *unpacker) close() {
 	}
 	u.snappy.reset(nil)
 	u.lz4.close()
+	u.other.from = nil // a decoder for a large window
 }
 
 // xerialMagic begins a stream of length-prefixed snappy blocks. Two versions of 4 bytes each follow it. A stream

@@ -3,10 +3,11 @@ package ingesttest
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 	"math"
 
 	"github.com/segmentio/kafka-go/compress"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // Piece is a part of the records of a batch. It is repeated Times times without taking more memory.
@@ -54,8 +55,12 @@ func Batch(codec compress.Compression, records int, packed []byte) []byte {
 	binary.BigEndian.PutUint16(b[51:], math.MaxUint16) // no producer epoch
 	binary.BigEndian.PutUint32(b[53:], math.MaxUint32) // no sequence
 	binary.BigEndian.PutUint32(b[57:], uint32(records))
-	b = append(b, packed...)
-	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
+	return Seal(append(b, packed...))
+}
+
+// Seal sets the checksum of a record batch that was changed, and returns the batch.
+func Seal(b []byte) []byte {
+	binary.BigEndian.PutUint32(b[17:], ingest.Checksum(b[21:]))
 	return b
 }
 
