@@ -70,4 +70,5 @@ func BenchmarkScore(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		s.Score(steps[i%50])
 	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(40*b.N), "ns/step")
 }

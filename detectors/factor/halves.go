@@ -26,16 +26,16 @@ func halvesOf(m *Model) halves {
 }
 
 // first stores the sums of scores after the first half of the steps.
-func (h *halves) first(counts []int32, sums *Scored) {
+func (h *halves) first(counts []int32, mean, square []float32) {
 	copy(h.counts, counts[h.from:h.to])
-	copy(h.mean, sums.Mean[h.from:h.to])
-	copy(h.square, sums.Square[h.from:h.to])
+	copy(h.mean, mean[h.from:h.to])
+	copy(h.square, square[h.from:h.to])
 }
 
 // moved returns the mean score of the component whose mean moved most, in the direction of the movement, and likewise
 // the deviation of the mean square from 1, for the component whose mean square moved most. counts and sums are those of
 // all steps.
-func (h *halves) moved(counts []int32, sums *Scored) Scores {
+func (h *halves) moved(counts []int32, means, squares []float32) Scores {
 	var mean, square foremost
 	steps := 0
 	for k, n := range h.counts {
@@ -45,8 +45,8 @@ func (h *halves) moved(counts []int32, sums *Scored) Scores {
 			continue
 		}
 		steps += int(n + rest)
-		mean.add(h.mean[k]/float32(n), (sums.Mean[at]-h.mean[k])/float32(rest))
-		square.add(h.square[k]/float32(n)-1, (sums.Square[at]-h.square[k])/float32(rest)-1)
+		mean.add(h.mean[k]/float32(n), (means[at]-h.mean[k])/float32(rest))
+		square.add(h.square[k]/float32(n)-1, (squares[at]-h.square[k])/float32(rest)-1)
 	}
 	return Scores{steps, mean.value(), square.value()}
 }

@@ -21,7 +21,7 @@ func TestTheComponentThatMovedMost(t *testing.T) {
 					counts, sums := make([]int32, k+1), Scored{Mean: make([]float32, k+1), Square: make([]float32, k+1)}
 					for i := range steps {
 						if i == steps/2 {
-							h.first(counts, &sums)
+							h.first(counts, sums.Mean, sums.Square)
 						}
 						for c := range counts {
 							z := float32(rng.NormFloat64())
@@ -33,7 +33,7 @@ func TestTheComponentThatMovedMost(t *testing.T) {
 							sums.Square[c] += z * z
 						}
 					}
-					s := h.moved(counts, &sums)
+					s := h.moved(counts, sums.Mean, sums.Square)
 					if s.N != k*steps {
 						t.Fatalf("%d scores, want %d", s.N, k*steps)
 					}
@@ -55,7 +55,7 @@ func TestTheComponentThatMovedMost(t *testing.T) {
 // Laws of discrete states have a single coordinate for all components, so there is none to choose.
 func TestOneCoordinateHasNoHalves(t *testing.T) {
 	h := halvesOf(&Model{regressions: []regression{{part: partStart, q: 2}, {part: partChange, q: 1}, {part: partReward, q: 1}}})
-	if s := h.moved([]int32{9, 9, 9, 9}, &Scored{Mean: make([]float32, 4), Square: make([]float32, 4)}); s.N != 0 {
+	if s := h.moved([]int32{9, 9, 9, 9}, make([]float32, 4), make([]float32, 4)); s.N != 0 {
 		t.Errorf("%+v", s)
 	}
 	h = halvesOf(&Model{regressions: []regression{{part: partStart, q: 2}, {part: partChange, q: 3}, {part: partReward, q: 1}}})

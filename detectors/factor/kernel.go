@@ -1,6 +1,6 @@
 package factor
 
-import "slices"
+import "math"
 
 // Scoring a step spends most of its time in products of matrices and vectors, and in ranks. On amd64 these are written in
 // assembly, since the compiler does not generate instructions that process eight numbers at once. For these
@@ -125,74 +125,70 @@ func (s shape) numbers(strips []float32) (out []float32) {
 	return out
 }
 
-// A law of sketchSize keys is stored as a tree of two levels, so that a search reads a quarter of it: first every eighth
-// of the sorted keys, then the seven before each of these. Other laws are sorted.
+// A law is stored as a tree of two levels, so that a search reads a quarter of it: first every eighth of the sorted keys
+// except the last one, then the seven before each of these, and the last one. A law with fewer than sketchSize keys ends
+// with keys that no number exceeds.
 const (
-	branches = 8
-	twigs    = sketchSize/branches - 1
+	branches = sketchSize/8 - 1
+	twigs    = 7
 )
 
-// placeOf returns the place of a key in a law of the given size. at is its place among the sorted keys.
-func placeOf(at, size int) int {
-	switch branch, twig := at/branches, at%branches; {
-	case size != sketchSize:
-		return at
-	case twig == twigs:
+// placeOf returns the place in the tree of the key at a place among the sorted keys.
+func placeOf(at int) int {
+	branch, twig := at/(twigs+1), at%(twigs+1)
+	if twig == twigs && branch < branches {
 		return branch
-	default:
-		return branches + twigs*branch + twig
 	}
+	return branches + twigs*branch + twig
 }
 
-// planted returns laws of the given size, given the sorted keys of each in turn.
+// planted returns the trees of laws of the given size, given the sorted keys of each in turn.
 func planted(sorted []int32, size int) (laws []int32) {
-	laws = slices.Clone(sorted)
-	for from := 0; size == sketchSize && from < len(sorted); from += size {
-		for at, key := range sorted[from : from+size] {
-			laws[from+placeOf(at, size)] = key
+	for len(sorted) > 0 {
+		law := make([]int32, sketchSize)
+		for at := range law {
+			if law[placeOf(at)] = math.MaxInt32; at < size {
+				law[placeOf(at)] = sorted[at]
+			}
 		}
+		laws, sorted = append(laws, law...), sorted[size:]
 	}
 	return laws
 }
 
 // uprooted is the inverse of planted.
 func uprooted(laws []int32, size int) (sorted []int32) {
-	sorted = slices.Clone(laws)
-	for from := 0; size == sketchSize && from < len(laws); from += size {
+	for ; len(laws) > 0; laws = laws[sketchSize:] {
 		for at := range size {
-			sorted[from+at] = laws[from+placeOf(at, size)]
+			sorted = append(sorted, laws[placeOf(at)])
 		}
 	}
 	return sorted
 }
 
-// plainRanks writes, for each key, how many values of its law are below the key, and how many equal it. Each law has
-// size values.
-func plainRanks(ranks, ties, laws, keys []int32, size int) {
+// plainRanks writes, for each key, how many values of its law are below the key, and how many equal it.
+func plainRanks(ranks, ties, laws, keys []int32) {
 	for i, key := range keys {
-		law := laws[:size]
-		low := rank(law, key)
+		low := rank(laws, key)
 		at := low
-		for at < size && law[placeOf(at, size)] == key {
+		for at < sketchSize && laws[placeOf(at)] == key {
 			at++
 		}
 		ranks[i], ties[i] = int32(low), int32(at-low)
-		laws = laws[size:]
+		laws = laws[sketchSize:]
 	}
 }
 
 // rank returns how many values of a law are below x. The comparisons of a level are independent of each other, and none
-// is a branch, which would be mispredicted half of the time.
+// is a branch, which would be mispredicted half of the time. The value behind the twigs of a branch is not below x, unless
+// it is the last one.
 func rank(law []int32, x int32) (low int) {
-	if len(law) == sketchSize {
-		branch := 0
-		for _, v := range law[:branches] {
-			branch += below(v, x)
-		}
-		low = branch + twigs*min(branch, branches-1)
-		law = law[branches+low-branch:][:twigs]
+	branch := 0
+	for _, v := range law[:branches] {
+		branch += below(v, x)
 	}
-	for _, v := range law {
+	low = branch * (twigs + 1)
+	for _, v := range law[branches+twigs*branch:][:twigs+1] {
 		low += below(v, x)
 	}
 	return low
@@ -205,7 +201,8 @@ func below(a, b int32) int { return int(uint64(int64(a)-int64(b)) >> 63) }
 // read and written from any lane on.
 type lanes struct {
 	y, unit     []float32 // the number, and its standard deviation
-	expected    []float32 // its prediction, in standard deviations
+	scaled      []float32 // the number in standard deviations
+	expected    []float32 // its prediction, likewise
 	blur        []float32 // standard deviation of the noise, likewise
 	seeds       []uint64
 	keys        []int32   // of the residuals
@@ -218,7 +215,7 @@ func newLanes(n int) lanes {
 	n += wide
 	numbers := func() []float32 { return make([]float32, n) }
 	l := lanes{
-		y: numbers(), unit: numbers(), expected: numbers(), blur: numbers(), seeds: make([]uint64, n),
+		y: numbers(), unit: numbers(), scaled: numbers(), expected: numbers(), blur: numbers(), seeds: make([]uint64, n),
 		keys: make([]int32, n), ranks: make([]int32, n), ties: make([]int32, n), of: numbers(), z: numbers(),
 	}
 	fill(l.of)
@@ -228,16 +225,17 @@ func newLanes(n int) lanes {
 // cut returns the lanes from one to another.
 func (l *lanes) cut(from, to int) lanes {
 	return lanes{
-		y: l.y[from:to:to], unit: l.unit[from:to:to], expected: l.expected[from:to:to], blur: l.blur[from:to:to],
-		seeds: l.seeds[from:to:to], keys: l.keys[from:to:to], ranks: l.ranks[from:to:to], ties: l.ties[from:to:to],
-		of: l.of[from:to:to], z: l.z[from:to:to],
+		y: l.y[from:to:to], unit: l.unit[from:to:to], scaled: l.scaled[from:to:to], expected: l.expected[from:to:to],
+		blur: l.blur[from:to:to], seeds: l.seeds[from:to:to], keys: l.keys[from:to:to], ranks: l.ranks[from:to:to],
+		ties: l.ties[from:to:to], of: l.of[from:to:to], z: l.z[from:to:to],
 	}
 }
 
 // plainResiduals computes the keys of the residuals of the given lanes, and of up to wide lanes behind them.
 func plainResiduals(l *lanes, from, to int) {
 	for k := from; k < to; k++ {
-		l.keys[k] = keyOf(l.y[k]/l.unit[k] - l.expected[k] + l.blur[k]*noise(l.seeds[k]))
+		l.scaled[k] = l.y[k] / l.unit[k]
+		l.keys[k] = keyOf(l.scaled[k] - l.expected[k] + l.blur[k]*noise(l.seeds[k]))
 	}
 }
 
@@ -266,7 +264,7 @@ func plainScore(judges []judge, l *lanes, from, to int) {
 	plainResiduals(l, from, to)
 	for i := range judges {
 		if j := &judges[i]; j.leaf != nil {
-			plainRanks(j.ranks, j.ties, j.leaf.law, j.keys, int(j.leaf.size))
+			plainRanks(j.ranks, j.ties, j.leaf.law, j.keys)
 		}
 	}
 	plainNormals(l, from, to)

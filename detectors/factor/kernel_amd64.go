@@ -9,6 +9,7 @@ var (
 	standardize   = kernel.OnAVX2(standardizeAVX2, plainStandardize)
 	expect        = kernel.OnAVX2(expectAVX2, plainExpect)
 	score         = kernel.OnAVX2(scoreAVX2, plainScore)
+	addLanes      = kernel.OnAVX2(addAVX2, plainAdd)
 )
 
 //go:noescape
@@ -25,3 +26,6 @@ func scoreAVX2(judges []judge, l *lanes, from, to int)
 
 //go:noescape
 func standardizeAVX2(x, centre, inverse []float32, changes, each int)
+
+//go:noescape
+func addAVX2(s *sums, l *lanes, n int)

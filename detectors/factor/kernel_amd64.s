@@ -4,32 +4,48 @@
 // These functions add in the same order as the plain ones, and do not fuse multiplications with additions. Their results
 // are therefore identical. They do not check lengths.
 
+// PAIR adds the products of the numbers 2*i and 2*i+1 at R8 and their columns of a strip at SI to even and odd.
+#define PAIR(i, even, odd, left, right, bytes) \
+	VBROADCASTSS (8*i)(R8), left               \
+	VBROADCASTSS (8*i+4)(R8), right            \
+	VMULPS       (2*i*bytes)(SI), left, left   \
+	VMULPS       ((2*i+1)*bytes)(SI), right, right \
+	VADDPS       left, even, even              \
+	VADDPS       right, odd, odd
+
 // COLUMNS adds the product of a strip at SI and the R10 numbers at DX to even. Rows are the lanes of a register with the
 // given number of bytes. Even and odd columns have separate sums, since each addition waits for the one before it.
-#define COLUMNS(even, odd, left, right, bytes, two, one, end) \
-	VXORPS       odd, odd, odd           \
-	XORQ         R8, R8                  \
-	MOVQ         R10, R11                \
-	SUBQ         $2, R11                 \
-	JLT          one                     \
+#define COLUMNS(even, odd, left, right, bytes, eight, few, two, one, end) \
+	VXORPS       odd, odd, odd             \
+	MOVQ         DX, R8                    \
+	MOVQ         R10, R11                  \
+	SUBQ         $8, R11                   \
+	JLT          few                       \
+eight: \
+	PAIR(0, even, odd, left, right, bytes) \
+	PAIR(1, even, odd, left, right, bytes) \
+	PAIR(2, even, odd, left, right, bytes) \
+	PAIR(3, even, odd, left, right, bytes) \
+	ADDQ         $32, R8                   \
+	ADDQ         $(8*bytes), SI            \
+	SUBQ         $8, R11                   \
+	JGE          eight                     \
+few: \
+	ADDQ         $6, R11                   \
+	JLT          one                       \
 two: \
-	VBROADCASTSS (DX)(R8*4), left        \
-	VBROADCASTSS 4(DX)(R8*4), right      \
-	VMULPS       (SI), left, left        \
-	VMULPS       bytes(SI), right, right \
-	VADDPS       left, even, even        \
-	VADDPS       right, odd, odd         \
-	ADDQ         $(2*bytes), SI          \
-	ADDQ         $2, R8                  \
-	CMPQ         R8, R11                 \
-	JLE          two                     \
+	PAIR(0, even, odd, left, right, bytes) \
+	ADDQ         $8, R8                    \
+	ADDQ         $(2*bytes), SI            \
+	SUBQ         $2, R11                   \
+	JGE          two                       \
 one: \
-	CMPQ         R8, R10                 \
-	JGE          end                     \
-	VBROADCASTSS (DX)(R8*4), left        \
-	VMULPS       (SI), left, left        \
-	VADDPS       left, even, even        \
-	ADDQ         $bytes, SI              \
+	CMPQ         R11, $-1                  \
+	JNE          end                       \
+	VBROADCASTSS (R8), left                \
+	VMULPS       (SI), left, left          \
+	VADDPS       left, even, even          \
+	ADDQ         $bytes, SI                \
 end: \
 	VADDPS       odd, even, even
 
@@ -49,7 +65,7 @@ strip:
 	CMOVQGT CX, R10
 	VMOVUPS (SI), Y0
 	ADDQ    $32, SI
-	COLUMNS(Y0, Y3, Y1, Y4, 32, two8, one8, end8)
+	COLUMNS(Y0, Y3, Y1, Y4, 32, eight8, few8, two8, one8, end8)
 	VMULPS  Y0, Y0, Y0
 	VADDPS  Y0, Y2, Y2
 	JMP     strip
@@ -58,7 +74,7 @@ four:
 	MOVQ    CX, R10
 	VMOVUPS (SI), X0
 	ADDQ    $16, SI
-	COLUMNS(X0, X3, X1, X4, 16, two4, one4, end4)
+	COLUMNS(X0, X3, X1, X4, 16, eight4, few4, two4, one4, end4)
 	VMULPS  X0, X0, X0           // the other lanes become 0
 	VADDPS  Y0, Y2, Y2
 
@@ -78,7 +94,7 @@ strip:
 	JLE     four
 	VMOVUPS (SI), Y0
 	ADDQ    $32, SI
-	COLUMNS(Y0, Y3, Y1, Y4, 32, two8, one8, end8)
+	COLUMNS(Y0, Y3, Y1, Y4, 32, eight8, few8, two8, one8, end8)
 	VMOVUPS X0, (DI)
 	VEXTRACTF128 $1, Y0, X0
 	ADDQ    $16, DI
@@ -95,7 +111,7 @@ four:
 	JLE     done
 	VMOVUPS (SI), X0
 	ADDQ    $16, SI
-	COLUMNS(X0, X3, X1, X4, 16, two4, one4, end4)
+	COLUMNS(X0, X3, X1, X4, 16, eight4, few4, two4, one4, end4)
 	CMPQ    CX, $4
 	JLT     few
 	VMOVUPS X0, (DI)
@@ -157,91 +173,55 @@ outside:
 	VZEROUPPER
 	RET
 
-// ranked finds the ranks of the CX keys at DX in the laws at SI of R9 values, and writes them and the ties to DI and R10.
+// ranked finds the ranks of the CX keys at DX in the laws at SI, and writes them and the ties to DI and R10.
 TEXT ranked<>(SB), NOSPLIT, $0-0
-	MOVL $7, R12
-	CMPQ R9, $const_sketchSize
-	JNE  law
+	XORQ R9, R9
+	JMP  more
 
-tree:
-	DECQ         CX
-	JLT          done
-	VPBROADCASTD (DX), Y0
-	ADDQ         $4, DX
-	VMOVDQU      (SI), Y1
-	VPCMPGTD     Y1, Y0, Y2
-	VMOVMSKPS    Y2, AX
-	POPCNTL      AX, AX                // branches below the key
-	MOVL         AX, BX
-	CMPL         AX, R12
-	CMOVLGT      R12, BX
-	LEAQ         (BX)(BX*2), R8
-	LEAQ         (R8)(BX*4), R8        // keys of the branches before
-	VMOVDQU      28(SI)(R8*4), Y3      // the last key before the twigs, and the twigs
-	ADDL         R8, AX
-	VPCMPGTD     Y3, Y0, Y4
-	VMOVMSKPS    Y4, BX
-	SHRL         $1, BX
-	POPCNTL      BX, BX
+key:
+	VPBROADCASTD (DX)(R9*4), Y0
+	VPCMPGTD     (SI), Y0, Y1
+	VMOVMSKPS    Y1, AX
+	ANDL         $0x7f, AX
+	POPCNTL      AX, AX                // branches before
+	LEAQ         (AX*8), BX
+	MOVQ         BX, R8
+	SUBQ         AX, R8
+	VMOVDQU      28(SI)(R8*4), Y3      // the twigs, and the key behind them, which is only below if it is the last one
+	VPCMPGTD     Y3, Y0, Y1
+	VMOVMSKPS    Y1, AX
+	POPCNTL      AX, AX
 	ADDL         BX, AX
-	MOVL         AX, (DI)
-	ADDQ         $4, DI
-	XORL         BX, BX
-	VPCMPEQD     Y1, Y0, Y1
+	MOVL         AX, (DI)(R9*4)
+	XORL         AX, AX
+	VPCMPEQD     (SI), Y0, Y1
 	VPCMPEQD     Y3, Y0, Y3
 	VPOR         Y1, Y3, Y1
 	VPTEST       Y1, Y1
 	JNE          equal
 
-leave:
-	MOVL BX, (R10)
-	ADDQ $4, R10
+ties:
+	MOVL AX, (R10)(R9*4)
 	ADDQ $256, SI
-	JMP  tree
+	INCQ R9
+
+more:
+	CMPQ R9, CX
+	JLT  key
+	RET
 
 equal:
 	XORQ R8, R8
 
 alike:
 	VPCMPEQD  (SI)(R8*1), Y0, Y1
-	VMOVMSKPS Y1, R11
-	POPCNTL   R11, R11
-	ADDL      R11, BX
+	VMOVMSKPS Y1, BX
+	POPCNTL   BX, BX
+	ADDL      BX, AX
 	ADDQ      $32, R8
 	CMPQ      R8, $256
 	JLT       alike
-	JMP       leave
-
-law:
-	DECQ CX
-	JLT  done
-	MOVL (DX), R11
-	ADDQ $4, DX
-	XORL AX, AX
-	XORL R13, R13                      // values up to the key
-	MOVQ R9, R8
-
-one:
-	XORL  BX, BX
-	CMPL  R11, (SI)
-	SETGT BX
-	ADDL  BX, AX
-	XORL  BX, BX
-	CMPL  R11, (SI)
-	SETGE BX
-	ADDL  BX, R13
-	ADDQ  $4, SI
-	DECQ  R8
-	JNE   one
-	MOVL  AX, (DI)
-	ADDQ  $4, DI
-	SUBL  AX, R13
-	MOVL  R13, (R10)
-	ADDQ  $4, R10
-	JMP   law
-
-done:
-	RET
+	JMP       ties
 
 // CONSTANT sets all lanes of a register to a number of 32 bits.
 #define CONSTANT(bits, x, y) \
@@ -262,6 +242,7 @@ TEXT residuals<>(SB), NOSPLIT, $0-0
 	MOVQ     lanes_blur(R8), R10
 	MOVQ     lanes_seeds(R8), R11
 	MOVQ     lanes_keys(R8), R12
+	MOVQ     lanes_scaled(R8), R13
 	CONSTANT($0x3fff, X15, Y15)
 	VPSRLQ   $32, Y15, Y15              // of 64 bits
 	CONSTANT($0x38800000, X14, Y14)     // 1/16384
@@ -295,6 +276,7 @@ eight:
 	VMULPS  (R10)(CX*4), Y2, Y2
 	VMOVUPS (SI)(CX*4), Y3
 	VDIVPS  (R9)(CX*4), Y3, Y3
+	VMOVUPS Y3, (R13)(CX*4)
 	VSUBPS  (DI)(CX*4), Y3, Y3
 	VADDPS  Y2, Y3, Y3
 	VADDPS  Y11, Y3, Y3                 // turns negative zero into zero
@@ -381,7 +363,6 @@ one:
 	TESTQ AX, AX
 	JEQ   next
 	MOVQ  leaf_law(AX), SI
-	MOVL  leaf_size(AX), R9
 	MOVQ  (judge_lanes+lanes_ranks)(R15), DI
 	MOVQ  (judge_lanes+lanes_ties)(R15), R10
 	MOVQ  (judge_lanes+lanes_keys)(R15), DX
@@ -435,6 +416,71 @@ eight:
 
 more:
 	CMPQ AX, CX
+	JLT  eight
+	VZEROUPPER
+	RET
+
+// func addAVX2(s *sums, l *lanes, n int)
+TEXT ·addAVX2(SB), NOSPLIT, $0-24
+	CONSTANT($0x3f000000, X15, Y15) // .5
+	MOVQ s+0(FP), DI
+	MOVQ l+8(FP), SI
+	MOVQ n+16(FP), DX
+	MOVQ lanes_z(SI), R8
+	MOVQ lanes_expected(SI), R9
+	MOVQ lanes_unit(SI), R10
+	MOVQ lanes_y(SI), R11
+	MOVQ sums_before(DI), R12
+	MOVQ sums_mean(DI), R13
+	MOVQ sums_square(DI), R14
+	MOVQ sums_expected(DI), R15
+	MOVQ sums_actual(DI), AX
+	MOVQ sums_both(DI), BX
+	MOVQ sums_cross(DI), SI
+	MOVQ sums_squares(DI), DI
+	XORQ CX, CX
+	JMP  more
+
+eight:
+	VMOVUPS (R8)(CX*4), Y0          // score
+	VMOVUPS (R12)(CX*4), Y1         // of the step before
+	VMOVUPS Y0, (R12)(CX*4)
+	VCMPPS  $7, Y0, Y0, Y2          // whether it is a number
+	VCMPPS  $7, Y0, Y1, Y3          // whether both are
+	VMULPS  Y0, Y0, Y4
+	VANDPS  Y2, Y0, Y5
+	VADDPS  (R13)(CX*4), Y5, Y5
+	VMOVUPS Y5, (R13)(CX*4)
+	VANDPS  Y2, Y4, Y5
+	VADDPS  (R14)(CX*4), Y5, Y5
+	VMOVUPS Y5, (R14)(CX*4)
+	VMOVUPS (R9)(CX*4), Y5
+	VMULPS  (R10)(CX*4), Y5, Y5
+	VANDPS  Y2, Y5, Y5
+	VADDPS  (R15)(CX*4), Y5, Y5
+	VMOVUPS Y5, (R15)(CX*4)
+	VANDPS  (R11)(CX*4), Y2, Y5
+	VADDPS  (AX)(CX*4), Y5, Y5
+	VMOVUPS Y5, (AX)(CX*4)
+	VADDPS  Y1, Y0, Y5
+	VMULPS  Y15, Y5, Y5
+	VANDPS  Y3, Y5, Y5
+	VADDPS  (BX)(CX*4), Y5, Y5
+	VMOVUPS Y5, (BX)(CX*4)
+	VMULPS  Y1, Y1, Y5
+	VADDPS  Y5, Y4, Y5
+	VMULPS  Y15, Y5, Y5
+	VANDPS  Y3, Y5, Y5
+	VADDPS  (DI)(CX*4), Y5, Y5
+	VMOVUPS Y5, (DI)(CX*4)
+	VMULPS  Y1, Y0, Y5
+	VANDPS  Y3, Y5, Y5
+	VADDPS  (SI)(CX*4), Y5, Y5
+	VMOVUPS Y5, (SI)(CX*4)
+	ADDQ    $8, CX
+
+more:
+	CMPQ CX, DX
 	JLT  eight
 	VZEROUPPER
 	RET

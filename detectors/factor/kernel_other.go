@@ -8,4 +8,5 @@ var (
 	standardize   = plainStandardize
 	expect        = plainExpect
 	score         = plainScore
+	addLanes      = plainAdd
 )

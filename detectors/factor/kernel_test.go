@@ -155,9 +155,8 @@ func TestScores(t *testing.T) {
 		score(judges[begin:], &got, first[begin], n)
 		plainScore(plain[begin:], &want, first[begin], n)
 		for i, j := range judges {
-			same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 			w := plain[i]
-			if j.leaf != nil && (!slices.Equal(j.ranks, w.ranks) || !slices.Equal(j.ties, w.ties)) || !slices.Equal(j.keys, w.keys) || !slices.EqualFunc(j.z, w.z, same) {
+			if j.leaf != nil && (!slices.Equal(j.ranks, w.ranks) || !slices.Equal(j.ties, w.ties)) || !slices.Equal(j.keys, w.keys) || !same(j.z, w.z) {
 				t.Fatalf("part %d of %d with laws of %d: keys %v, ranks %v, ties %v, scores %v, want %v, %v, %v, %v",
 					i, parts, j.size, j.keys, j.ranks, j.ties, j.z, w.keys, w.ranks, w.ties, w.z)
 			}
@@ -165,6 +164,40 @@ func TestScores(t *testing.T) {
 	}
 	if unaligned < 100 {
 		t.Errorf("%d of 2000 begin between two multiples of %d", unaligned, wide)
+	}
+}
+
+// Sums in assembly equal the plain ones to the last bit, with and without scores of a step and of the step before.
+func TestAddedLanes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	for n := range 40 {
+		l, got, want := newLanes(n), newSums(n), newSums(n)
+		got.reset()
+		want.reset()
+		for range 10 {
+			for k := range n {
+				l.z[k], l.y[k], l.unit[k], l.expected[k] = float32(rng.NormFloat64()), float32(rng.NormFloat64()), 1+rng.Float32(), float32(rng.NormFloat64())
+				if rng.IntN(3) == 0 {
+					l.z[k], l.y[k] = unscored, unscored
+				}
+			}
+			addLanes(&got, &l, n)
+			plainAdd(&want, &l, n)
+		}
+		for i, x := range [][2][]float32{
+			{got.mean, want.mean},
+			{got.square, want.square},
+			{got.expected, want.expected},
+			{got.actual, want.actual},
+			{got.both, want.both},
+			{got.squares, want.squares},
+			{got.cross, want.cross},
+			{got.before, want.before},
+		} {
+			if !same(x[0][:n], x[1][:n]) {
+				t.Fatalf("%d lanes: sums %d are %v, want %v", n, i, x[0][:n], x[1][:n])
+			}
+		}
 	}
 }
 
@@ -251,7 +284,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// Laws of any size come out of their trees as they went in.
+// Laws of any size come out of their trees as they went in, and the rest of a tree ends with the largest key.
 func TestPlantedLaws(t *testing.T) {
 	for size := 1; size <= sketchSize; size++ {
 		sorted := make([]int32, 3*size)
@@ -262,8 +295,8 @@ func TestPlantedLaws(t *testing.T) {
 		if back := uprooted(laws, size); !slices.Equal(back, sorted) {
 			t.Fatalf("laws of %d keys come out as %v", size, back)
 		}
-		if same := slices.Equal(laws, sorted); same != (size < sketchSize) {
-			t.Errorf("laws of %d keys are sorted: %t", size, same)
+		if len(laws) != 3*sketchSize || size < sketchSize && laws[placeOf(size)] != math.MaxInt32 {
+			t.Errorf("trees of laws of %d keys are %v", size, laws)
 		}
 	}
 	if planted(nil, sketchSize) != nil || uprooted(nil, 0) != nil {

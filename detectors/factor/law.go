@@ -38,8 +38,8 @@ type leaf struct {
 	inverse []float32 // the inverse of the Cholesky factor of the features' covariance with the offsets of around, in strips
 	mean    []float32 // of the features
 	radius  float32   // maximum squared Mahalanobis distance of steps in support
-	size    int32     // number of keys of each law
-	law     []int32   // keys of the residuals of each target in turn, or of the category's rank, see planted; nil if there are too few
+	size    int32     // number of residuals of each law
+	law     []int32   // keys of the residuals of each target in turn, or of the category's rank, planted; nil if there are too few
 }
 
 // packed returns the leaf with its numbers in one block of memory, since a step reads most of them.

@@ -20,33 +20,17 @@ func (m *Model) preferences() (n int) {
 	return n
 }
 
-// prefer writes the preferences of a step that was just scored: for the action of the step, 1 minus the share that the
-// law of the policy predicts in the situation, and for the other actions, minus their predicted shares. Preferences are
-// needed because a policy that takes one action more often hardly changes how unusual its actions are: that action is
-// then unusual in some situations and usual in others.
-func (s *Scorer) prefer(step *Step) {
-	if s.preferences == 0 {
-		return
-	}
-	left := s.z[len(s.z)-s.preferences:]
-	for i := range s.judges {
-		j := &s.judges[i]
-		if j.part != partPolicy {
-			continue
+// addPreferences adds the preferences of a step, given the shares that the law of the policy predicts in the situation:
+// for the action of the step, 1 minus its share, and for the other actions, minus their shares. Preferences are needed
+// because a policy that takes one action more often hardly changes how unusual its actions are: that action is then
+// unusual in some situations and usual in others.
+func addPreferences(sums, shares []float32, action int) {
+	for k := range sums {
+		preference := -shares[k]
+		if k == action {
+			preference++
 		}
-		if j.leaf == nil {
-			fill(left)
-			return
-		}
-		predicted := j.predicted
-		total := shares(predicted)
-		for k := range left {
-			left[k] = -share(predicted[k]) / total
-		}
-		if c := step.Category; c >= 0 && c < len(left) {
-			left[c]++
-		}
-		return
+		sums[k] += preference
 	}
 }
 

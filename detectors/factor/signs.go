@@ -23,124 +23,108 @@ type Pair struct {
 	Steps, Changed        float32 // number of steps with a next observation, and of those in which it differs
 }
 
-// add adds step i of an episode, with its scores and those of the step before.
-func (s *Signs) add(by *Scorer, e Episode, i int, z, previous []float32) {
-	step, m := &e[i], by.model
-	if step.Next == nil {
-		return
+// signsOf returns the signs of the episode that was scored last.
+func (s *Scorer) signsOf(e Episode) Signs {
+	out := s.signs
+	if len(e) == 0 {
+		return Signs{}
 	}
-	if s.Pairs == nil {
-		s.Pairs = make([]Pair, m.layout.Observations)
-	}
-	for k := range s.Pairs {
-		s.Pairs[k].Steps++
-		if step.Next[k] != step.Observation[k] {
-			s.Pairs[k].Changed++
+	out.changes(e)
+	if c := s.change; c != nil {
+		for k := range out.Pairs {
+			p, at := &out.Pairs[k], c.first+k
+			p.N, p.Sum, p.Square, p.Cross = float32(c.pairs), s.sums.both[at], s.sums.squares[at], s.sums.cross[at]
 		}
 	}
-	if step.Number == 0 {
-		s.Begun = 1
-		s.Repeated = 1
-		for k := range step.Next {
-			if step.Next[k] != step.Observation[k] {
-				s.Repeated = 0
+	means := out.Means
+	for i := range s.judges {
+		j := &s.judges[i]
+		for k := range j.q {
+			m := &means[k]
+			if m.N = float32(j.steps); j.means == nil {
+				m.Expected, m.Actual = s.sums.expected[j.first+k], s.sums.actual[j.first+k]
+			}
+		}
+		means = means[j.q:]
+	}
+	return out
+}
+
+// changes counts the steps of an episode with a next observation, and those in which each component changes. If there
+// are none, the signs have no pairs.
+func (s *Signs) changes(e Episode) {
+	steps := 0
+	for i := range e {
+		step := &e[i]
+		if step.Next == nil {
+			continue
+		}
+		steps++
+		changed := false
+		next, now := step.Next[:len(s.Pairs)], step.Observation[:len(s.Pairs)]
+		for k := range s.Pairs {
+			if next[k] != now[k] {
+				s.Pairs[k].Changed++
+				changed = true
+			}
+		}
+		if step.Number == 0 {
+			if s.Begun = 1; !changed {
+				s.Repeated = 1
 			}
 		}
 	}
-	if i == 0 || e[i-1].Number+1 != step.Number || m.Vocabulary.tabular() { // discrete states have no distances
-		return
+	if steps == 0 {
+		s.Pairs = nil
 	}
-	for at, c := range m.names {
-		if c.part == partChange && z[at] == z[at] && previous[at] == previous[at] {
-			p := &s.Pairs[c.Index]
-			p.N++
-			p.Sum += (z[at] + previous[at]) / 2
-			p.Square += (z[at]*z[at] + previous[at]*previous[at]) / 2
-			p.Cross += z[at] * previous[at]
-		}
+	for k := range s.Pairs {
+		s.Pairs[k].Steps = float32(steps)
 	}
-	s.lag(by, step, &e[i-1])
 }
 
 // lagMemory is scratch memory for the features of a step with the action of the step before, and for the prediction.
 type lagMemory struct{ x, predicted []float32 }
 
+func lagMemoryOf(l Layout) lagMemory {
+	return lagMemory{make([]float32, l.features()), make([]float32, l.Observations)}
+}
+
 // lag adds how well the action of the step before predicts the change of the observation, compared with the action of
 // the step itself, which must be the one scored last.
-func (s *Signs) lag(by *Scorer, step, before *Step) {
-	for i := range by.judges {
-		r := &by.judges[i]
-		if r.part != partChange {
-			continue
+func (s *Scorer) lag(step, before *Step) {
+	j := s.change
+	if j == nil || step.Next == nil {
+		return
+	}
+	predicted, memory := j.expected, s.memory.predicted
+	if j.leaf == nil { // neither predicted nor scaled
+		predicted = memory
+		j.region.predict(predicted, j.x)
+		j.targets(step, j.y)
+		for k, y := range j.y {
+			j.scaled[k] = y / j.unit[k]
 		}
-		predicted := by.memory.predicted
-		if r.leaf != nil { // already predicted
-			copy(predicted, r.predicted)
-		} else {
-			r.predictChange(by.x[:r.p], predicted)
-		}
-		for k := range r.q {
-			s.Pairs[k].Now += r.squaredError(k, step, predicted)
-		}
-		if !step.acts(before) {
-			copy(by.memory.x, by.x[:r.p])
-			by.model.act(before, by.memory.x)
-			r.predictChange(by.memory.x[:r.p], predicted)
-		}
-		for k := range r.q {
-			s.Pairs[k].Before += r.squaredError(k, step, predicted)
-		}
+	}
+	for k := range s.signs.Pairs {
+		s.signs.Pairs[k].Now += squaredError(j.scaled[k], predicted[k])
+	}
+	if !step.acts(before) {
+		x := s.memory.x[:j.p]
+		copy(x, j.x)
+		s.model.act(before, x)
+		predicted = memory
+		j.leaves[leafOf(j.nodes, x)].predict(predicted, x)
+	}
+	for k := range s.signs.Pairs {
+		s.signs.Pairs[k].Before += squaredError(j.scaled[k], predicted[k])
 	}
 }
 
-// predictChange writes the law's predictions for features to y, whether or not they are in its support.
-func (r *regression) predictChange(x, y []float32) { r.leaves[leafOf(r.nodes, x)].predict(y, x) }
-
-// squaredError returns the squared error of the prediction of the k-th number, in variances of that number.
-func (r *regression) squaredError(k int, s *Step, predicted []float32) float32 {
-	d := r.target(s, k)/r.scale[k] - predicted[k]
-	return d * d
-}
+func squaredError(y, predicted float32) float32 { return (y - predicted) * (y - predicted) }
 
 // acts reports whether the step has the same action as another one.
 func (s *Step) acts(as *Step) bool {
 	return s.Category == as.Category && slices.Equal(s.Action, as.Action)
-}
-
-// compare adds the predicted and the actual values of the step that was scored last.
-func (s *Signs) compare(by *Scorer, step *Step) {
-	if s.Means == nil {
-		s.Means = make([]Mean, by.model.targets())
-	}
-	at := 0
-	for i := range by.judges {
-		r := &by.judges[i]
-		if r.leaf != nil {
-			r.compare(s.Means[at:at+r.q], r.predicted, step)
-		}
-		at += r.q
-	}
-}
-
-// compare adds the predicted and the actual values of a step.
-func (r *regression) compare(means []Mean, predicted []float32, s *Step) {
-	total, category := float32(1), 0
-	if r.categories {
-		total, category = shares(predicted), r.category(s)
-	}
-	for k := range means {
-		m := &means[k]
-		m.N++
-		if !r.categories {
-			m.Expected += predicted[k] * r.scale[k]
-			m.Actual += r.target(s, k)
-			continue
-		}
-		m.Expected += share(predicted[k]) / total
-		if k == category {
-			m.Actual++
-		}
-	}
 }
 
 // sum adds the signs of other episodes.

@@ -15,13 +15,15 @@ type Scorer struct {
 	x       []float32 // features of the last step; as the next two, with room for `wide` more
 	centre  []float32 // of the features
 	inverse []float32
-	z       []float32
 	judges  []judge // one for each regression
+	change  *judge  // of the change of the observation; nil for discrete states, which have no distances
 	lanes   lanes
+	sums    sums
 	halves  halves
 	memory  lagMemory
-
-	preferences int // number of coordinates that are preferences, the last ones
+	counts  []int32   // of the scores of each coordinate
+	prefer  []float32 // sums of the preferences, the last coordinates
+	signs   Signs     // of the last episode
 }
 
 // judge is a regression with its results for the last step.
@@ -30,9 +32,11 @@ type judge struct {
 	leaf      *leaf     // the leaf whose support includes the step; if nil, the other results are not valid
 	x         []float32 // the features that the part is conditioned on
 	predicted []float32
+	region    *leaf // the leaf that the step belongs to, whether or not its support includes the step
 	first     int   // index of the first lane
 	size      int32 // number of values of each law of the leaf; 0 if it is nil
 	lanes           // of the part
+	tally
 }
 
 // NewScorer returns a scorer of a model.
@@ -44,26 +48,27 @@ func NewScorer(m *Model) *Scorer {
 	}
 	s := &Scorer{
 		model: m, x: roomy(n, nil), centre: roomy(n, m.centre), inverse: roomy(n, m.inverse),
-		judges: make([]judge, len(m.regressions)), lanes: newLanes(max(laws, len(m.names))), halves: halvesOf(m),
-		memory: lagMemory{x: make([]float32, n), predicted: make([]float32, m.layout.Observations)},
-
-		preferences: m.preferences(),
+		judges: make([]judge, len(m.regressions)), lanes: newLanes(laws), sums: newSums(laws), halves: halvesOf(m),
+		memory: lagMemoryOf(m.layout), counts: make([]int32, max(laws, len(m.names))), prefer: make([]float32, m.preferences()),
+		signs: Signs{Pairs: make([]Pair, m.layout.Observations), Means: make([]Mean, m.targets())},
 	}
-	s.z = s.lanes.z[:len(m.names):len(m.names)]
-	first := 0
+	first, targets := 0, 0
 	for i := range m.regressions {
 		r := &m.regressions[i]
 		j := judge{regression: r, x: s.x[:r.p], first: first, lanes: s.lanes.cut(first, first+r.laws())}
 		if j.predicted = j.expected; r.cells != nil || r.categories { // their residuals are complete
-			j.predicted = make([]float32, r.q)
+			j.predicted, j.shares, j.means = make([]float32, r.q), make([]float32, r.q), s.signs.Means[targets:targets+r.q]
 		}
 		for k := range j.unit {
 			if j.unit[k] = 1; r.cells == nil && !r.categories {
 				j.unit[k], j.blur[k] = r.scale[k], r.tolerance
 			}
 		}
-		s.judges[i] = j
+		if s.judges[i] = j; r.part == partChange && r.cells == nil {
+			s.change = &s.judges[i]
+		}
 		first += r.laws()
+		targets += r.q
 	}
 	return s
 }
@@ -76,8 +81,8 @@ func roomy(n int, x []float32) []float32 {
 }
 
 // Step returns the normal scores of a step, one per coordinate; NaN where the law does not apply to the step. The slice
-// is valid until the next call. The scores of preferences are not valid, see prefer. For each factor, it adds to asked
-// the number of parts that apply to the step, and to supported the number of those whose support includes it.
+// is valid until the next call. It does not include preferences. For each factor, Step adds to asked the number of parts
+// that apply to the step, and to supported the number of those whose support includes it.
 func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
 	var where place
 	if s.model.Vocabulary.tabular() {
@@ -103,8 +108,11 @@ func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
 		}
 	}
 	s.score()
-	return s.z
+	return s.lanes.z[:s.laws()]
 }
+
+// laws returns the number of lanes.
+func (s *Scorer) laws() int { return len(s.lanes.z) - wide }
 
 // features writes the standardized features of a step to s.x.
 func (s *Scorer) features(step *Step) {
@@ -153,7 +161,7 @@ func fill(z []float32) {
 // step; nil if there is none.
 func (j *judge) look(s *Step) *leaf {
 	l := &j.leaves[leafOf(j.nodes, j.x)]
-	if l.law == nil || !expect(j, l) {
+	if j.region = l; l.law == nil || !expect(j, l) {
 		return nil
 	}
 	key := s.Key + uint64(j.part)<<8*ingest.MixStep
@@ -269,44 +277,101 @@ func (s *Scores) divide() {
 	}
 }
 
-// Score scores the kept steps of an episode.
+// Score scores the kept steps of an episode. The signs are valid until the next call.
 func (s *Scorer) Score(e Episode) Unit {
-	n := len(s.model.names)
-	u := Unit{Scored: Scored{Mean: make([]float32, n), Square: make([]float32, n)}}
-	counts, previous := make([]int32, n), make([]float32, n)
+	var u Unit
+	s.begin()
 	for i := range e {
 		if i == len(e)/2 {
-			s.halves.first(counts, &u.Scored)
+			s.halves.first(s.count(), s.sums.mean, s.sums.square)
 		}
-		z := s.Step(&e[i], &u.Asked, &u.Supported)
-		s.prefer(&e[i])
-		for k, v := range z {
-			if v == v {
-				counts[k]++
-				u.Mean[k] += v
-				u.Square[k] += v * v
+		s.Step(&e[i], &u.Asked, &u.Supported)
+		if i > 0 && e[i-1].Number+1 == e[i].Number {
+			s.lag(&e[i], &e[i-1])
+		} else {
+			s.split()
+		}
+		s.add(&e[i])
+	}
+	u.Moved = s.halves.moved(s.count(), s.sums.mean, s.sums.square)
+	u.Mean, u.Square = s.means(&u.Factors)
+	u.Signs = s.signsOf(e)
+	return u
+}
+
+// begin forgets the episode before.
+func (s *Scorer) begin() {
+	s.sums.reset()
+	clear(s.prefer)
+	clear(s.signs.Pairs)
+	clear(s.signs.Means)
+	for i := range s.judges {
+		j := &s.judges[i]
+		j.steps, j.pairs = 0, 0
+	}
+}
+
+// split makes the next step one that does not follow the step before.
+func (s *Scorer) split() {
+	fill(s.sums.before)
+	for i := range s.judges {
+		s.judges[i].last = false
+	}
+}
+
+// add adds the step that was scored last to the sums.
+func (s *Scorer) add(step *Step) {
+	addLanes(&s.sums, &s.lanes, s.laws())
+	for i := range s.judges {
+		j := &s.judges[i]
+		j.count(step)
+		if j.part == partPolicy && j.leaf != nil {
+			addPreferences(s.prefer, j.shares, step.Category)
+		}
+	}
+}
+
+// count returns the number of scores of each coordinate.
+func (s *Scorer) count() []int32 {
+	for i := range s.judges {
+		j := &s.judges[i]
+		for k := range j.z {
+			s.counts[j.first+k] = j.steps
+		}
+		for k := range s.prefer {
+			if j.part == partPolicy {
+				s.counts[s.laws()+k] = j.steps
 			}
 		}
-		u.Signs.add(s, e, i, z, previous)
-		u.Signs.compare(s, &e[i])
-		copy(previous, z)
 	}
-	u.Moved = s.halves.moved(counts, &u.Scored)
-	for k, c := range counts {
-		if at := s.model.names[k]; at.part != partPreference {
-			u.Factors[at.Factor].add(c, u.Mean[k], u.Square[k])
+	return s.counts
+}
+
+// means returns the means of the scores of each coordinate and of their squares. It adds those of all coordinates of a
+// factor to factors.
+func (s *Scorer) means(factors *[Factors]Scores) (mean, square []float32) {
+	n := len(s.model.names)
+	both := make([]float32, 2*n)
+	mean, square = both[:n:n], both[n:]
+	copy(mean, s.sums.mean[:s.laws()])
+	copy(mean[n-len(s.prefer):], s.prefer)
+	copy(square, s.sums.square[:s.laws()])
+	for k, at := range s.model.names {
+		c := s.counts[k]
+		if at.part != partPreference {
+			factors[at.Factor].add(c, mean[k], square[k])
 		} else {
-			u.Square[k] = unscored // it depends on the situations
+			square[k] = unscored // it depends on the situations
 		}
 		if c == 0 {
-			u.Mean[k], u.Square[k] = unscored, unscored
+			mean[k], square[k] = unscored, unscored
 			continue
 		}
-		u.Mean[k] /= float32(c)
-		u.Square[k] /= float32(c)
+		mean[k] /= float32(c)
+		square[k] /= float32(c)
 	}
-	for f := range u.Factors {
-		u.Factors[f].divide()
+	for f := range factors {
+		factors[f].divide()
 	}
-	return u
+	return mean, square
 }

@@ -444,8 +444,8 @@ func (m *Model) unexplained(c Coordinate) float64 {
 		}
 		for k := range r.leaves {
 			if n := int(r.leaves[k].size); n > 0 {
-				law := r.leaves[k].law[c.Index*n:]
-				sum += float64(number(law[placeOf(3*n/4, n)]) - number(law[placeOf(n/4, n)]))
+				law := r.leaves[k].law[c.Index*sketchSize:]
+				sum += float64(number(law[placeOf(3*n/4)]) - number(law[placeOf(n/4)]))
 				leaves++
 			}
 		}
