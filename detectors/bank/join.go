@@ -30,7 +30,7 @@ func (p *Policy) Join(d *ingest.Decision, now time.Time) bool {
 
 // onlyJoins reports whether decisions of a shape change nothing in the group except its unfinished blocks.
 func (g *group) onlyJoins(s *ingest.DecisionShape) bool {
-	if !g.Blocks.Decisions || s.Shadow || g.Unjudged == fault.Silent || len(g.cfg.Raters) > 0 || g.cfg.OnNewVersion == watch.OnNewVersionRebaseline {
+	if !g.Blocks.Decisions || s.Shadow || s.End == ingest.EndOpen || g.Unjudged == fault.Silent || len(g.cfg.Raters) > 0 || g.cfg.OnNewVersion == watch.OnNewVersionRebaseline {
 		return false
 	}
 	if c := &g.cfg.Causes; c.Memory > 0 && (len(c.SplitBy) > 0 || g.cfg.Learning.Learns()) { // laws may need its context

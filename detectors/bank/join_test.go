@@ -9,6 +9,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -153,6 +154,11 @@ func TestJoinLeavesTheRestToObserve(t *testing.T) {
 		"other group":      {then: func(_ *Policy, d *ingest.Decision) { d.Shape.Group = ingest.NewGroup("ranker") }},
 		"other version":    {then: func(_ *Policy, d *ingest.Decision) { d.Shape.Versions.Policy = "p2" }},
 		"other partition":  {then: func(_ *Policy, d *ingest.Decision) { d.Pos.Partition = 7 }},
+		"step":             {then: func(_ *Policy, d *ingest.Decision) { d.Shape.End = ingest.EndOpen }},
+		"calibrating":      {then: func(p *Policy, _ *ingest.Decision) { p.groups[0].hold = &hold{} }},
+		"blocked":          {then: func(p *Policy, _ *ingest.Decision) { p.blocked = true }},
+		"draining":         {then: func(p *Policy, _ *ingest.Decision) { p.drains = true }},
+		"silent":           {then: func(p *Policy, _ *ingest.Decision) { p.groups[0].Unjudged = fault.Silent }},
 		"applied":          {then: func(p *Policy, d *ingest.Decision) { p.Observe(d.Unit(), time.Time{}) }},
 	} {
 		t.Run(name, func(t *testing.T) {

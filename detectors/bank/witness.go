@@ -14,8 +14,8 @@ import (
 func (p *Policy) Witness(see func(u *ingest.Unit)) { p.witness = see }
 
 // Applying sets a function that is called for every unit that the bank applies, once and in order, even if its group
-// waits for a calibration. The units passed to the function are those that Applied covers. The function must not keep
-// the unit.
+// waits for a calibration. The units passed to the function are those that Applied covers, except for decisions that were
+// joined by Join. The function must not keep the unit.
 func (p *Policy) Applying(see func(u *ingest.Unit)) { p.applying = see }
 
 // Adjusting sets a function that is called for every unit that the bank judges or learns from, with the raters' levels

@@ -9,8 +9,8 @@ import (
 )
 
 // Residents lists the groups of all banks whose state is in memory, roughly by last use: like a clock with a second
-// chance, it only remembers whether a group was used since Choose last passed it. Their weights are estimates. Residents
-// is safe for concurrent use.
+// chance, it only remembers whether a group was used since Choose or Age last passed it. Their weights are estimates.
+// Residents is safe for concurrent use.
 type Residents struct {
 	most int64
 
@@ -23,7 +23,7 @@ type Residents struct {
 
 // Resident is one group in memory.
 type Resident struct {
-	used    atomic.Bool // since Choose last passed it; never set while leaving is
+	used    atomic.Bool // since Choose or Age last passed it; never set while leaving is
 	group   ingest.Group
 	bytes   int64
 	leaving bool
@@ -81,6 +81,20 @@ func (r *Residents) Choose(bytes int64) []ingest.Group {
 	return chosen
 }
 
+// Age moves the groups that were used since the last call behind the others. If it is called regularly, groups leave
+// roughly by the time of their last use even after a long time in which none had to leave.
+func (r *Residents) Age() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for e, left := r.order.Front(), r.order.Len(); left > 0; left-- {
+		m := e.Value.(*Resident)
+		e = e.Next()
+		if m.used.Swap(false) {
+			r.order.MoveToBack(m.at)
+		}
+	}
+}
+
 // Full reports whether a resumed bank must leave further groups in the checkpoint.
 func (r *Residents) Full() bool {
 	r.mu.Lock()
@@ -88,7 +102,7 @@ func (r *Residents) Full() bool {
 	return r.bytes >= r.most
 }
 
-// Enter adds a group as the most recently used.
+// Enter adds a group behind all others.
 func (r *Residents) Enter(group ingest.Group, bytes int64) *Resident {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,3 +47,27 @@ func TestResidentsLeaveByLastUse(t *testing.T) {
 		t.Errorf("%d bytes, want 20", got)
 	}
 }
+
+// After a long time without evictions, the groups that were used least recently leave first, if they age regularly.
+func TestResidentsAge(t *testing.T) {
+	r := NewResidents(1000)
+	var all []*Resident
+	for _, name := range []string{"busy", "idle", "rare"} {
+		m := r.Enter(ingest.NewGroup(name), 10)
+		r.Use(m)
+		all = append(all, m)
+	}
+	r.Age()
+	r.Use(all[2])
+	r.Use(all[0])
+	r.Age()
+	r.Use(all[0])
+	r.Age()
+	var got []string
+	for _, g := range r.Choose(30) {
+		got = append(got, g.Policy)
+	}
+	if want := []string{"idle", "rare", "busy"}; !slices.Equal(got, want) {
+		t.Errorf("%q leave, want %q", got, want)
+	}
+}

@@ -91,7 +91,7 @@ func (a *Assembler) forgetPolicy(p *policy) {
 		}
 	}
 	delete(a.policies, p.Name)
-	a.last, p.gone = nil, true
+	a.last, p.gone, p.next = nil, true, nil // otherwise forgotten policies would keep each other in memory
 }
 
 // Forget drops all state of a policy, including its open episodes. Its next event is treated as its first one.

@@ -58,7 +58,7 @@ type policy struct {
 	shadow bool     // whether it is the InShadow of another policy
 
 	stepwise bool    // see Config.Stepwise; false for shadow events
-	recent   *group  // of its last decision, if that group still exists
+	recent   *group  // of the last episode that began, if that group still exists
 	next     *policy // of the event that followed this policy's last one; events of policies often come in the same order
 	gone     bool    // whether the assembler has forgotten it
 

@@ -299,6 +299,9 @@ func TestAForgottenPolicyIsNotFollowed(t *testing.T) {
 		t.Fatalf("p is followed by %+v", b.policies["p"].next)
 	}
 	b.Forget("q")
+	if was.next != nil {
+		t.Error("a forgotten policy keeps another one in memory")
+	}
 	b.feed(stepOf(3, 1, ofPolicy("p")), stepOf(3, 1, ofPolicy("q")))
 	if now := b.policies["q"]; now == nil || now == was || b.last != now || b.policies["p"].next != now {
 		t.Errorf("q is %+v", now)

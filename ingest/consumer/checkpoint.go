@@ -32,7 +32,7 @@ const (
 	partitionHeaderSize = len(partitionMagic) + 4 + 8 + 8 + 4 + 8 + 2
 )
 
-// mark identifies the last message of the last record batch that was read to its end. If a partition has a different
+// mark identifies the last message of the last record batch of which all messages were read. If a partition has a different
 // message at that offset, the topic was recreated.
 type mark struct {
 	offset int64 // unknown before the first message

@@ -215,11 +215,9 @@ func TestCompactedRecordsAreCounted(t *testing.T) {
 	batch := ingesttest.Batch(compress.Gzip, 3, packed(t, compress.Gzip.Codec(), pieces)) // offsets 2 to 11, of which 3, 6 and 7 remain
 	binary.BigEndian.PutUint64(batch, 2)
 	binary.BigEndian.PutUint32(batch[23:], 9)
-	ingesttest.Seal(batch)
 	empty := ingesttest.Batch(0, 0, nil) // offsets 12 to 15
 	binary.BigEndian.PutUint64(empty, 12)
 	binary.BigEndian.PutUint32(empty[23:], 3)
-	ingesttest.Seal(empty)
 	answerBelow(b, append(batch, empty...), 16)
 	m := b.join()
 	m.await("the records left", func() bool { return m.Count() >= 7 })
@@ -242,7 +240,6 @@ func compactTail(t *testing.T, b *bench, codec kgo.CompressionCodec) {
 	}
 	compacted := recordBatches(t, b)
 	binary.BigEndian.PutUint32(compacted[23:], 21) // the last offset, as if there had been two more records
-	ingesttest.Seal(compacted)
 	b.produceValues(0, value(20), value(21))
 	b.produceValues(0, value(22))
 	b.broker.Cluster().ControlKey(int16(kmsg.Fetch), compactedFetch(b, compacted, 22))

@@ -37,8 +37,8 @@ var lz4Blocks = sync.Pool{New: func() any {
 	return &b
 }}
 
-// lz4Reader decompresses an LZ4 frame one block at a time. Like Kafka's own client, it ignores the checksums of the
-// frame, because the checksum of the record batch covers the frame.
+// lz4Reader decompresses an LZ4 frame one block at a time. It ignores the checksums of the frame, as the records before
+// them have been passed on by then. The Java client and librdkafka write none for blocks and contents.
 type lz4Reader struct {
 	raw    window
 	begun  bool
@@ -165,14 +165,15 @@ func (l *lz4Reader) linked(b []byte, stored bool) ([]byte, error) {
 
 // memory returns the memory for the window and for one block.
 func (l *lz4Reader) memory() []byte {
-	switch {
-	case l.large != nil:
-		return *l.large
-	case l.most > keptUnpackMemory:
-		l.large = lz4Blocks.Get().(*[]byte)
-		return *l.large
-	case len(l.small) < lz4Window+l.most:
-		l.small = make([]byte, lz4Window+l.most)
+	size := lz4Window + l.most
+	if l.most > keptUnpackMemory {
+		if l.large == nil {
+			l.large = lz4Blocks.Get().(*[]byte)
+		}
+		return (*l.large)[:size]
 	}
-	return l.small
+	if len(l.small) < size {
+		l.small = make([]byte, size)
+	}
+	return l.small[:size]
 }

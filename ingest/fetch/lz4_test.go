@@ -118,6 +118,34 @@ func TestLz4RefusesOtherFrames(t *testing.T) {
 	}
 }
 
+// A block that is larger than announced is an error, even if the reader has more memory from an earlier frame.
+func TestLz4RefusesLargeBlocks(t *testing.T) {
+	packed := make([]byte, 10_000)
+	n, err := lz4.CompressBlock(make([]byte, 200_000), packed, nil)
+	if err != nil || n == 0 {
+		t.Fatal(n, err)
+	}
+	frame := binary.LittleEndian.AppendUint32(nil, lz4Magic)
+	frame = binary.LittleEndian.AppendUint32(append(frame, 0x60, 0x40, 0), uint32(n))
+	frame = append(append(frame, packed[:n]...), 0, 0, 0, 0)
+	var wide bytes.Buffer
+	w := lz4.NewWriter(&wide)
+	if err := errors.Join(w.Apply(lz4.BlockSizeOption(lz4.Block1Mb)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var l lz4Reader
+	for range 2 {
+		if got, err := unpacked(&l, frame); !errors.Is(err, errLz4) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		if _, err := unpacked(&l, wide.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		l.most = keptUnpackMemory
+		l.memory()
+	}
+}
+
 // A reader takes only small buffers for itself. Those for the largest blocks are shared.
 func TestLz4KeepsNoLargeBuffers(t *testing.T) {
 	var frame bytes.Buffer

@@ -20,8 +20,7 @@ import (
 //	offset of the last record from the first (4) | times (8, 8) | producer (8) | its epoch (2) | sequence (4) | records (4)
 const (
 	batchPrefix = 8 + 4
-	batchSummed = batchPrefix + 4 + 1 + 4 // the checksum covers what follows it
-	batchHeader = batchSummed + 2 + 4 + 8 + 8 + 8 + 2 + 4 + 4
+	batchHeader = batchPrefix + 4 + 1 + 4 + 2 + 4 + 8 + 8 + 8 + 2 + 4 + 4
 
 	attributeCodec         = 0x07
 	attributeAppendTime    = 0x08 // the broker has set the timestamp, which is the same for all records
@@ -62,7 +61,6 @@ type Batches struct {
 	body    window   // rest of its records, decompressed
 	unpack  unpacker
 	next    int64 // offset after the last step
-	damaged error // of the record batch that was read to its end: only then is its checksum known
 	record  int64 // unread bytes of the current record
 	discard int64 // bytes of oversized records that may still be discarded
 	key     []byte
@@ -73,7 +71,6 @@ type Batches struct {
 type recordBatch struct {
 	first, last int64
 	attributes  int16
-	sum         uint32
 	ts, newest  int64 // base timestamp of the records, and the latest timestamp, in Unix milliseconds
 	producer    int64
 	left        int64 // number of unread records
@@ -82,7 +79,7 @@ type recordBatch struct {
 // begin starts the next response, which has size bytes.
 func (s *Batches) begin(in *bufio.Reader, size, limit int64, aborted []abortedTransaction) {
 	s.in, s.left, s.limit, s.aborted, s.aborting = in, size, limit, aborted, map[int64]bool{}
-	s.batch, s.open, s.raw, s.whole, s.damaged = recordBatch{}, false, rawBytes{in: in}, false, nil
+	s.batch, s.open, s.raw, s.whole = recordBatch{}, false, rawBytes{in: in}, false
 }
 
 // close skips the unread part of the response.
@@ -110,9 +107,6 @@ func (s *Batches) Step() (*Found, error) {
 // advance is like Step, but may return a Found without offsets.
 func (s *Batches) advance() (f Found, err error) {
 	switch {
-	case s.damaged != nil:
-		err, s.damaged = s.damaged, nil
-		return f, err
 	case s.batch.left > 0:
 		f, err = s.nextRecord()
 	case s.open:
@@ -191,13 +185,13 @@ func (s *Batches) header() error {
 		return fmt.Errorf("%w: %d records at offsets %d to %d in %d bytes", errBatch, count, first, last, size)
 	}
 	s.batch = recordBatch{
-		first: first, last: last, left: int64(count), sum: binary.BigEndian.Uint32(b[batchSummed-4:]),
+		first: first, last: last, left: int64(count),
 		attributes: int16(binary.BigEndian.Uint16(b[21:])), producer: int64(binary.BigEndian.Uint64(b[43:])),
 		ts: int64(binary.BigEndian.Uint64(b[27:])), newest: int64(binary.BigEndian.Uint64(b[35:])),
 	}
 	s.whole = true
 	s.left -= size
-	s.raw.left, s.raw.sum = size-batchHeader, ingest.ChecksumOn(0, b[batchSummed:batchHeader])
+	s.raw.left = size - batchHeader
 	_, err = s.in.Discard(batchHeader)
 	return err
 }
@@ -223,13 +217,6 @@ func (s *Batches) endBatch() (Found, error) {
 		return Found{}, errors.New("it has more records than its header specifies")
 	} else if !errors.Is(err, io.EOF) {
 		return Found{}, err
-	}
-	sum, err := s.raw.finish()
-	if err != nil {
-		return Found{}, err
-	}
-	if sum != s.batch.sum {
-		s.damaged = fmt.Errorf("%w: up to offset %d: its checksum does not match its contents", errBatch, s.batch.last)
 	}
 	return s.pass(KindNothing, nil)
 }

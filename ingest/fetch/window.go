@@ -3,22 +3,19 @@ package fetch
 import (
 	"bufio"
 	"io"
-
-	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // pieces is a stream that is read in pieces, without copying them.
 type pieces interface {
 	// next returns the next bytes of the stream, which are valid until the next call. It returns none only with an error,
-	// which is io.EOF at the end.
+	// which is io.EOF at the end, and is not called again after that.
 	next() ([]byte, error)
 }
 
 // rawBytes is the part of a record batch after its header, as received.
 type rawBytes struct {
 	in   *bufio.Reader
-	left int64  // number of unread bytes
-	sum  uint32 // checksum of the batch up to here
+	left int64 // number of unread bytes
 }
 
 // next implements pieces.
@@ -31,7 +28,7 @@ func (r *rawBytes) next() ([]byte, error) {
 	}
 	b, _ := r.in.Peek(int(min(r.left, int64(r.in.Buffered())))) // does not read, so there is no error
 	_, _ = r.in.Discard(len(b))                                 // b remains valid until the next read
-	r.read(b)
+	r.left -= int64(len(b))
 	return b, nil
 }
 
@@ -41,23 +38,8 @@ func (r *rawBytes) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := r.in.Read(b[:min(int64(len(b)), r.left)])
-	r.read(b[:n])
+	r.left -= int64(n)
 	return n, err
-}
-
-func (r *rawBytes) read(b []byte) {
-	r.left -= int64(len(b))
-	r.sum = ingest.ChecksumOn(r.sum, b)
-}
-
-// finish reads the rest, and returns the checksum of the whole batch.
-func (r *rawBytes) finish() (uint32, error) {
-	for r.left > 0 {
-		if _, err := r.next(); err != nil {
-			return 0, err
-		}
-	}
-	return r.sum, nil
 }
 
 // bufferSize is the size of the buffer for streams that are not read in pieces.

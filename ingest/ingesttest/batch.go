@@ -55,11 +55,7 @@ func Batch(codec compress.Compression, records int, packed []byte) []byte {
 	binary.BigEndian.PutUint16(b[51:], math.MaxUint16) // no producer epoch
 	binary.BigEndian.PutUint32(b[53:], math.MaxUint32) // no sequence
 	binary.BigEndian.PutUint32(b[57:], uint32(records))
-	return Seal(append(b, packed...))
-}
-
-// Seal sets the checksum of a record batch that was changed, and returns the batch.
-func Seal(b []byte) []byte {
+	b = append(b, packed...)
 	binary.BigEndian.PutUint32(b[17:], ingest.Checksum(b[21:]))
 	return b
 }

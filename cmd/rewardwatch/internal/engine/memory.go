@@ -208,18 +208,25 @@ func (c *ceiling) hold(files int64) {
 	debug.SetMemoryLimit(int64(goesToGo * float64(c.limit-files)))
 }
 
+// agedEvery is the precision with which the groups in memory are known by their last use.
+const agedEvery = time.Minute
+
 // WatchMemory keeps the memory below its limit until ctx ends.
 func (p *Pipeline) WatchMemory(ctx context.Context) {
 	pulse := time.NewTicker(memoryPulse)
 	defer pulse.Stop()
-	for {
+	for aged := time.Now(); ; {
 		p.Memory.measure()
 		p.evict()
 		p.Memory.tell(p.Log)
 		select {
 		case <-ctx.Done():
 			return
-		case <-pulse.C:
+		case now := <-pulse.C:
+			if now.Sub(aged) >= agedEvery {
+				p.Memory.residents.Age()
+				aged = now
+			}
 		}
 	}
 }
