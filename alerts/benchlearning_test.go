@@ -57,10 +57,11 @@ func newReleasedLake(every int64) func(seed uint64) *lake {
 func benchVersions(runs, units int) {
 	const mode = watch.LearningVersions
 	fmt.Printf("\n### Healthy learners, `%s`, %d runs of %d episodes from the first one on, one false alarm in %d\n\n", mode, runs, units, learningBudget)
-	fmt.Println("| episodes of a version | incidents | of a worse version | of a fall that was known | other | allowed | of signals | alerts of the moving mean |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+	fmt.Println("| episodes of a version | incidents | of a worse version | policy | unknown | wrong | of a fall that was known | other | allowed | of signals | alerts of the moving mean |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, every := range []int64{20, 50, 100, 250} {
 		h := liveReleases(every, 60_000, runs, units)
-		fmt.Printf("| %d | %d | %d | %d | %d | %d | %s | %d |\n", every, h.incidents, h.worse, h.again, h.false(), h.units/learningBudget, ofSignals(h.signals), h.moving)
+		right, unknown := h.causes[CausePolicy], h.causes[CauseUnknown]
+		fmt.Printf("| %d | %d | %d | %d | %d | %d | %d | %d | %d | %s | %d |\n", every, h.incidents, h.worse, right, unknown, h.worse-right-unknown, h.again, h.false(), h.units/learningBudget, ofSignals(h.signals), h.moving)
 	}
 	each := []int64{50, 250}
 	for _, before := range []int{2500, 2620} {

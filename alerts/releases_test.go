@@ -73,9 +73,9 @@ func (r *releases) worse(made int64, baseline []ingest.Range) bool {
 type releasedLearner struct {
 	healthyLearner
 
-	ofReturn int // incidents that began with the return
-	worse    int // of them, those of a version that earns less than the baseline
-	again    int // of them, those after which no version earned as much as the baseline until the next
+	worse  int           // incidents of the return in a version that earns less than the baseline
+	again  int           // incidents of the return before which no version had recovered from the previous one
+	causes map[Cause]int // the last ones of incidents of worse versions
 }
 
 // false returns the number of incidents other than those of a worse version.
@@ -83,34 +83,44 @@ func (h *releasedLearner) false() int { return h.incidents - h.worse }
 
 // liveReleases lets learners release versions from their first episode on.
 func liveReleases(every int64, seed uint64, runs, units int) releasedLearner {
-	out := releasedLearner{healthyLearner: healthyLearner{runs: runs, units: runs * units, signals: map[string]int{}}}
+	out := releasedLearner{healthyLearner: healthyLearner{runs: runs, units: runs * units, signals: map[string]int{}}, causes: map[Cause]int{}}
 	for run := range uint64(runs) {
 		r, w, m := newReleases(every, seed+run), watchLearner(watch.LearningVersions), movingMean{}
-		fell := int64(-1) // version of the last incident of the return
+		fell := int64(-1)            // version of the last incident of the return
+		causes := map[string]Cause{} // of the incidents of worse versions
 		for range units {
 			u := r.unit()
 			m.see(u)
-			if !w.see(u) {
+			opened := w.see(u)
+			if _, worse := causes[w.last.ID]; worse {
+				causes[w.last.ID] = w.last.Cause
+			}
+			if !opened {
 				continue
 			}
 			signal := w.signals[len(w.signals)-1]
 			out.signals[signal]++
-			if signal == "return" {
-				fell = out.fall(r, fell, w.last.Alarms[0].Baseline.Offsets)
+			if signal != "return" {
+				continue
 			}
+			baseline := w.last.Alarms[0].Baseline.Offsets
+			if r.worse(r.made-1, baseline) {
+				causes[w.last.ID] = w.last.Cause
+			}
+			fell = out.fall(r, fell, baseline)
 		}
+		for _, cause := range causes {
+			out.causes[cause]++
+		}
+		out.worse += len(causes)
 		out.incidents += w.incidents
 		out.moving += m.alerts
 	}
 	return out
 }
 
-// fall counts an incident of the return in the newest unit. fell is the version of the last one, or negative.
+// fall counts an incident of the return in the newest unit if it repeats the last one. fell is the version of the last one, or negative.
 func (h *releasedLearner) fall(r *releases, fell int64, baseline []ingest.Range) (version int64) {
-	h.ofReturn++
-	if r.worse(r.made-1, baseline) {
-		h.worse++
-	}
 	version = (r.made - 1) / r.every
 	recovered := fell < 0
 	for v := fell + 1; v < version && !recovered; v++ {
