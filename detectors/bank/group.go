@@ -96,13 +96,14 @@ type group struct {
 	shown        *finding.GroupSummary // nil if the group has changed since it was summarized
 	offered      bool                  // whether its current state has been published to readers
 
-	hold                      *hold              // set while units of the group wait for a calibration
-	branches                  int                // see branchCount
-	counted                   bool               // whether branches is current
-	resident                  *capacity.Resident // in the list of groups in memory
-	away                      *away              // set while the group is evicted, see stub
-	gatesSaved                bool               // whether the checkpoint has a part for the gates
-	runningBytes, frozenBytes int                // sizes of its parts
+	hold                      *hold                 // set while units of the group wait for a calibration
+	branches                  int                   // see branchCount
+	counted                   bool                  // whether branches is current
+	resident                  *capacity.Resident    // in the list of groups in memory
+	away                      *away                 // set while the group is evicted, see stub
+	joined                    *ingest.DecisionShape // of the last decision, if only Join has changed the group since
+	gatesSaved                bool                  // whether the checkpoint has a part for the gates
+	runningBytes, frozenBytes int                   // sizes of its parts
 }
 
 func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, calibrations *budget.Calibrations) *group {
@@ -123,7 +124,9 @@ func (g *group) rated(u *ingest.Unit, of lane) *ingest.Unit {
 }
 
 // touch marks the group as changed, so that it is saved and summarized again.
-func (g *group) touch() { g.changed, g.shown, g.offered, g.counted = true, nil, false, false }
+func (g *group) touch() {
+	g.changed, g.shown, g.offered, g.counted, g.joined = true, nil, false, false, nil
+}
 
 // stream returns the stream of a signal. It adds the stream if there is none; nil if the signal is not followed.
 func (g *group) stream(signal string) *stream.Stream {

@@ -3,20 +3,19 @@ package bank
 import (
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/blocks"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
-	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Join adds a decision to the unfinished block of its group, if nothing else follows from it. Otherwise, it returns
-// false and changes nothing, and Observe must receive the decision as a unit. The effect is the same, but Join takes a
-// fraction of the time. It does not call the function set by Applying.
+// Join adds a decision to the unfinished block of its group, as Observe does with its unit, in a fraction of the time. If
+// more follows from the decision, Join returns false and changes nothing. It does not call the function set by Applying.
 func (p *Policy) Join(d *ingest.Decision, now time.Time) bool {
 	g := p.find(d.Shape.Group)
 	if g == nil || g.hold != nil || g.away != nil || p.blocked || p.pauses() || p.pending.Len() > 0 || p.adjusting != nil {
 		return false
 	}
-	if p.applied.Has(d.Place()) || !g.onlyJoins(d.Shape) || !g.Blocks.Join(d) {
+	if p.applied.Has(d.Place()) || !blocks.Alike(g.joined, d.Shape) && !g.onlyJoins(d.Shape) || !g.Blocks.Join(d) {
 		return false
 	}
 	p.applied.Apply(d.Place())
@@ -24,16 +23,14 @@ func (p *Policy) Join(d *ingest.Decision, now time.Time) bool {
 	p.judged, p.changed = p.received, true
 	p.residents.Use(g.resident)
 	g.touch()
+	g.joined = d.Shape
 	g.hear(now)
 	return true
 }
 
-// onlyJoins reports whether decisions of a shape change nothing in the group except its unfinished blocks.
+// onlyJoins reports whether decisions of a shape, and of those Alike, change nothing but the group's unfinished blocks.
 func (g *group) onlyJoins(s *ingest.DecisionShape) bool {
-	if !g.Blocks.Decisions || s.Shadow || s.End == ingest.EndOpen || g.Unjudged == fault.Silent || len(g.cfg.Raters) > 0 || g.cfg.OnNewVersion == watch.OnNewVersionRebaseline {
-		return false
-	}
-	if c := &g.cfg.Causes; c.Memory > 0 && (len(c.SplitBy) > 0 || g.cfg.Learning.Learns()) { // laws may need its context
+	if !g.Blocks.Decisions || s.Shadow || s.End == ingest.EndOpen || g.Unjudged == fault.Silent || g.cfg.EachUnitCounts() {
 		return false
 	}
 	if due, _ := g.due(); due || g.lateDue() != nil { // each unit tries to start the calibration

@@ -20,6 +20,7 @@ func IsDecision(u *ingest.Unit) bool { return u.End != ingest.EndBlock && u.Leng
 type slot struct {
 	partition ingest.Partition
 	versions  ingest.Versions
+	shape     *ingest.DecisionShape // of the last decision that Join found; nil before the first
 	key       string
 	open      *Open // nil if Open has no block with that key
 }
@@ -45,7 +46,7 @@ func (b *Joiner) slotOf(partition ingest.Partition, versions *ingest.Versions) *
 // Join adds a decision like Add, but only if it neither begins nor completes a block. Otherwise, it returns false and
 // changes nothing.
 func (b *Joiner) Join(d *ingest.Decision) bool {
-	open := b.slotOf(d.Pos.Partition, &d.Shape.Versions).open
+	open := b.slotFor(d).open
 	if open == nil || open.Parts+1 >= b.Size || open.Unit.Propensity != nil || b.Joined+1 >= RoundLength || b.isShort() {
 		return false
 	}
@@ -53,6 +54,23 @@ func (b *Joiner) Join(d *ingest.Decision) bool {
 	open.Parts, open.Round = open.Parts+1, b.Round
 	b.Joined++
 	return true
+}
+
+// Alike reports whether decisions of two shapes, of which the first may be nil, are judged by the same rules.
+func Alike(a, b *ingest.DecisionShape) bool {
+	return a == b || a != nil && a.Shadow == b.Shadow && a.End == b.End && a.Versions.Policy == b.Versions.Policy
+}
+
+// slotFor returns the slot of a decision. Most decisions of a partition share their shape, which is compared first.
+func (b *Joiner) slotFor(d *ingest.Decision) *slot {
+	for i := range b.slots {
+		if s := &b.slots[i]; s.shape == d.Shape && s.partition == d.Pos.Partition {
+			return s
+		}
+	}
+	s := b.slotOf(d.Pos.Partition, &d.Shape.Versions)
+	s.shape = d.Shape
+	return s
 }
 
 // isShort reports whether versions change too often for separate blocks.

@@ -67,6 +67,12 @@ func (c CausesConfig) Context() []string {
 	return c.SplitBy
 }
 
+// EachUnitCounts reports whether each decision has effects beyond its block: on raters' levels, on the order of versions,
+// or on laws that include its labels.
+func (c *Config) EachUnitCounts() bool {
+	return len(c.Raters) > 0 || c.OnNewVersion == OnNewVersionRebaseline || c.Causes.Memory > 0 && (len(c.Causes.SplitBy) > 0 || c.Learning.Learns())
+}
+
 // mostSplits is the most labels of causes.split_by.
 const mostSplits = 4
 
