@@ -47,7 +47,7 @@ func (b *Joiner) slotOf(partition ingest.Partition, versions *ingest.Versions) *
 // changes nothing.
 func (b *Joiner) Join(d *ingest.Decision) bool {
 	open := b.slotFor(d).open
-	if open == nil || open.Parts+1 >= b.Size || open.Unit.Propensity != nil || b.Joined+1 >= RoundLength || b.isShort() {
+	if open == nil || open.Parts+1 >= b.Size || open.Unit.Propensity != nil || b.Joined+1 >= RoundLength || b.Short() {
 		return false
 	}
 	addDecisionTo(open.Unit, d)
@@ -73,11 +73,6 @@ func (b *Joiner) slotFor(d *ingest.Decision) *slot {
 	return s
 }
 
-// isShort reports whether versions change too often for separate blocks.
-func (b *Joiner) isShort() bool {
-	return b.Decisions && !b.Mixed && float64(b.Lost) > mixedShare*RoundLength
-}
-
 // addDecision joins a decision to the earlier ones of its partition and versions. It returns the block once it is
 // complete, and nil before.
 func (b *Joiner) addDecision(u *ingest.Unit) *ingest.Unit {
@@ -99,7 +94,7 @@ func (b *Joiner) addDecision(u *ingest.Unit) *ingest.Unit {
 		delete(b.Open, s.key)
 		s.open, b.left = nil, open
 	}
-	if b.count(); b.isShort() {
+	if b.count(); b.Short() {
 		b.mix()
 	}
 	if !complete {

@@ -124,7 +124,7 @@ func (b *Joiner) count() {
 	b.Round, b.Joined, b.slots = b.Round+1, 0, b.slots[:0]
 }
 
-// Short reports whether agents do not live long enough for a unit.
+// Short reports whether agents do not live long enough for a unit, or versions change too often for blocks of their own.
 func (b *Joiner) Short() bool { return !b.Mixed && float64(b.Lost) > mixedShare*RoundLength }
 
 // Double doubles the size of units, joins the units of the warm-up in pairs, and returns the pairs. A leftover unit

@@ -8,9 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Residents lists the groups of all banks whose state is in memory, roughly by last use: like a clock with a second
-// chance, it only remembers whether a group was used since Choose or Age last passed it. Their weights are estimates.
-// Residents is safe for concurrent use.
+// Residents lists the groups of all banks whose state is in memory, roughly by last use: it only remembers whether a group
+// was used since the last call of Choose or Age. Their weights are estimates. Residents is safe for concurrent use.
 type Residents struct {
 	most int64
 
@@ -23,7 +22,7 @@ type Residents struct {
 
 // Resident is one group in memory.
 type Resident struct {
-	used    atomic.Bool // since Choose or Age last passed it; never set while leaving is
+	used    atomic.Bool // since the last call of Choose or Age
 	group   ingest.Group
 	bytes   int64
 	leaving bool
@@ -61,18 +60,10 @@ func (r *Residents) Evicted() int {
 func (r *Residents) Choose(bytes int64) []ingest.Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.age()
 	var chosen []ingest.Group
-	for e, left := r.order.Front(), 2*r.order.Len(); e != nil && left > 0 && r.leaving < bytes; left-- {
-		m := e.Value.(*Resident)
-		e = e.Next()
-		switch {
-		case m.leaving:
-		case m.used.Swap(false):
-			r.order.MoveToBack(m.at)
-			if e == nil {
-				e = m.at
-			}
-		default:
+	for e := r.order.Front(); e != nil && r.leaving < bytes; e = e.Next() {
+		if m := e.Value.(*Resident); !m.leaving {
 			m.leaving = true
 			r.leaving += m.bytes
 			chosen = append(chosen, m.group)
@@ -86,6 +77,10 @@ func (r *Residents) Choose(bytes int64) []ingest.Group {
 func (r *Residents) Age() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.age()
+}
+
+func (r *Residents) age() {
 	for e, left := r.order.Front(), r.order.Len(); left > 0; left-- {
 		m := e.Value.(*Resident)
 		e = e.Next()

@@ -100,7 +100,7 @@ func (p *policy) of(e *ingest.Event) *policy {
 	return p.InShadow
 }
 
-// recentFor returns the group of the policy's last decision if the event belongs to it as well, otherwise nil.
+// recentFor returns the group of the last episode that began if the event belongs to it as well, otherwise nil.
 func (p *policy) recentFor(e *ingest.Event) *group {
 	if p.recent == nil || len(p.recent.parts) <= len(p.by) {
 		return nil

@@ -56,7 +56,7 @@ func (l *lz4Reader) reset(raw pieces) {
 	l.begun, l.window, l.last = false, 0, 0
 }
 
-// close gives back large buffers.
+// close returns large buffers to the pool.
 func (l *lz4Reader) close() {
 	if l.large != nil {
 		lz4Blocks.Put(l.large)
@@ -129,38 +129,27 @@ func (l *lz4Reader) block() ([]byte, error) {
 	if b, err = l.raw.take(all); err != nil {
 		return nil, unexpected(err)
 	}
-	b = b[:size]
-	switch {
-	case l.flags&lz4Independent == 0:
-		return l.linked(b, stored)
-	case stored:
+	if b = b[:size]; stored && l.flags&lz4Independent != 0 {
 		return b, nil
 	}
-	to := l.memory()[lz4Window:]
-	n, err := lz4.UncompressBlock(b, to)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errLz4, err)
-	}
-	return to[:n], nil
+	return l.decompress(b, stored)
 }
 
-// linked decompresses a block that may refer to the window of earlier ones.
-func (l *lz4Reader) linked(b []byte, stored bool) ([]byte, error) {
+// decompress decompresses a block into memory, where later blocks may refer to it.
+func (l *lz4Reader) decompress(b []byte, stored bool) (_ []byte, err error) {
 	memory := l.memory()
-	end := lz4Window + l.last
-	l.window = min(lz4Window, l.window+l.last)
-	copy(memory[lz4Window-l.window:lz4Window], memory[end-l.window:end])
-	to, n := memory[lz4Window:], len(b)
-	if stored {
-		copy(to, b)
-	} else {
-		var err error
-		if n, err = lz4.UncompressBlockWithDict(b, to, memory[lz4Window-l.window:lz4Window]); err != nil {
-			return nil, fmt.Errorf("%w: %w", errLz4, err)
-		}
+	if l.flags&lz4Independent == 0 {
+		end := lz4Window + l.last
+		l.window = min(lz4Window, l.window+l.last)
+		copy(memory[lz4Window-l.window:lz4Window], memory[end-l.window:end])
 	}
-	l.last = n
-	return to[:n], nil
+	to := memory[lz4Window:]
+	if stored {
+		l.last = copy(to, b)
+	} else if l.last, err = lz4.UncompressBlockWithDict(b, to, memory[lz4Window-l.window:lz4Window]); err != nil {
+		return nil, fmt.Errorf("%w: %w", errLz4, err)
+	}
+	return to[:l.last], nil
 }
 
 // memory returns the memory for the window and for one block.
